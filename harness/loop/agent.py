@@ -1,6 +1,6 @@
 """The loop: ask the model, put every call through the gate, answer every call, until a reply holds no calls.
 
-INVARIANT: whatever ends a run, every call of the history has exactly one result, with its id, in call order.
+INVARIANT: after a run, however it ended, each call in the history has exactly one result with its id, in call order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ When you are done, answer in a few sentences, without a tool call."""
 
 
 TYPED = "typed at the prompt"
-"""The log's text for a person's call without a question."""
+"""`words` of the log's approval record for a call that the user typed, when no prompt was shown."""
 UNEXPECTED = "an unexpected exception passed through"
 
 
@@ -89,16 +89,19 @@ class Agent:
 
         - `limits` tighten those of the policy.
         - `prices` are those of the model.
-        - `context_tokens`: the model's context length; near it, the older part is summarized. `None`: only after a refusal.
-        - `about`: fields added to the log's first record. They replace `workspace`, by default the folder of the tools.
-        - `on_text` gets the model's text at once, on the run's own time; `observers` get everything, on their own time.
+        - `context_tokens`: the model's context length. Near it, older messages are summarized. `None` (unknown): they are
+          summarized only after the provider refuses a request as too long.
+        - `about`: fields added to the log's first record. Its `workspace` is by default the folder of the tools.
+        - `on_text` receives the model's text as it arrives; the run waits for it. `observers` receive all events on
+          threads of their own.
         - `together`: maximum number of reading calls of one reply that run at once.
         - `done_marker`: a command that succeeds and prints this as its first line ends the run.
-        - `check_answer` takes an answer and the run's remaining seconds (`None`: no limit), and returns the problem, for the
-          model, or an empty string. The model reads it once; a second unfit answer ends the run as unfit.
-        - `more_tools` returns the tools from outside before each request, if any was added or removed since.
-        - `checks`: the person's own programs (hooks), which tighten, and never allow.
-        - `options`: those of the gate.
+        - `check_answer` takes an answer and the run's remaining seconds (`None`: no limit). It returns the problem with the
+          answer, or an empty string. The model is told one problem; a second unfit answer ends the run as unfit.
+        - `more_tools` is called before each request. It returns the tools from outside if they changed since the last
+          call, otherwise `None`.
+        - `checks`: the user's own programs (hooks). They can refuse or ask about a call, never allow one.
+        - `options`: options of the gate.
         - `monotonic`: a clock in seconds.
 
         Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
@@ -119,7 +122,7 @@ class Agent:
         self._done_marker = done_marker
         self._tools = OfferedTools(tools, more_tools)
         self.interrupt = interrupt or Interrupt()
-        """The person's way to stop it."""
+        """Handle through which the user stops the agent."""
         self._observers = observers or Observers()
         self._requests = ModelRequests(
             model, prices, interrupt=self.interrupt, on_text=self._tell_text, monotonic=monotonic
@@ -138,7 +141,7 @@ class Agent:
         self._checked = CheckedSessions(checks, check_answer, self.gate, self.interrupt)
         self._sessions: set[str] = set()
         self.run_now: Run | None = None
-        """The last run: while a call runs, the one that it is part of."""
+        """The current run, or the last one if none is active. `None` before the first."""
         if observers is not None:
             log.observers.append(self._tell_record)
 
@@ -154,7 +157,7 @@ class Agent:
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools on offer, held to the limits in force."""
+        """The current tools, bound to the limits in force."""
         return self.gate.tools
 
     @property
@@ -166,11 +169,14 @@ class Agent:
         """Return the limits of `policy` and of the caller, and the tools bound to them. Raises ValueError."""
         limits = strictest([policy.limits, self.own_limits]).filled()
         _check_prices(limits, self._requests.prices)
-        # Here, so that no program can forget to hand a policy's limits to the tools.
+        # Bound here, so that no caller can forget to pass a policy's limits to the tools.
         return limits, self._tools.under(limits)
 
     def take_tools(self, session: Session) -> None:
-        """Offer the tools from outside that are there now; recorded. Not while a call waits for its turn. Raises LogError."""
+        """Offer the current tools from outside, and record a change of them. Raises LogError.
+
+        Must not be called while a tool call of a reply is still waiting to run.
+        """
         changed = self._tools.changed(self.registry, self.limits)
         if changed is None:
             return
@@ -244,19 +250,19 @@ class Agent:
     def change_history(
         self, session: Session, reason: str, start: int, stop: int, messages: Sequence[Message] = ()
     ) -> None:
-        """Replace a range of the conversation, counted without the system message, with `messages`; recorded.
+        """Replace a range of the conversation (counted without the system message) with `messages`, and record that.
 
         `reason` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that
         would separate a call from its result.
         """
         self.log.session = session.identity
-        self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
+        self.gate.end_open_calls(ENDED_HERE)  # left by a run that failed; they belong to the old conversation
         session.change(self.log, reason, start, stop, messages)
 
     def change_policy(
         self, session: Session, policy: Policy, reason: str, *, asked: Mapping[str, JsonValue] | None = None
     ) -> None:
-        """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
+        """Use `policy` from now on, and record it with its files. Grants stay, but do not lift refusals by default.
 
         `reason` is a word for the log; `asked` is the question behind it, if there was one: question, answer, by, words,
         seconds. Raises LogError, and ValueError for a limit on the cost without a known price; then nothing is
@@ -273,7 +279,7 @@ class Agent:
     def change_model(
         self, session: Session, model: Model, fields: Mapping[str, JsonValue], prices: Prices | None = None
     ) -> None:
-        """Ask `model` from now on, which has these `prices`; recorded with what `fields` says of it: api, server.
+        """Use `model` from now on, with its `prices`, and record it with `fields` (api, server).
 
         Raises LogError, and ValueError if there is a limit on the cost and no price; then nothing is changed.
         """
@@ -281,7 +287,7 @@ class Agent:
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **fields}, sync=True)
         self._requests.model, self._requests.prices = model, prices
-        session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
+        session.last_usage = Usage()  # another model counts tokens differently and has another context length
 
     def do(
         self,
@@ -291,11 +297,12 @@ class Agent:
         *,
         approver: Approver | None = None,
     ) -> ToolResult:
-        """Run a call of the person's own, through the same gate and the same log, outside of the conversation.
+        """Run a tool call that the user typed. It passes the same gate and log, but stays outside of the conversation.
 
-        Calls that a policy denies or blocks are refused here as well. If it would ask, the typing counts as the
-        answer; for irreversible calls, and those that a hook asks about, the approver decides; `approver` answers
-        for all. Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
+        Calls that the policy denies or blocks are refused. If the policy asks, having typed the call counts as approval,
+        except for irreversible calls and calls that a hook asks about: those go to the agent's approver. If `approver`
+        is passed, it answers every question instead.
+        Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -308,15 +315,15 @@ class Agent:
             return self.gate.skip(pending, "the person interrupted")
 
     def _typed(self, action: Action, verdict: Verdict) -> Approval:
-        """Answer for a call that the person typed: that is the yes, but for what cannot be taken back, or a hook asks about."""
+        """Approve a call because the user typed it. Ask the approver about irreversible calls and about hooks' questions."""
         if destroys(action) or any(part.source is Source.HOOK for part in verdict.facets):
             return self.approver(action, verdict)
         return Approval(answer=Answer.YES, by="person", words=TYPED)
 
     def compact(self, session: Session) -> str:
-        """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
+        """Let the model summarize the whole conversation, whatever its length. The log keeps the original messages.
 
-        Returns an empty string, or the obstacle. Raises LogError, and ValueError for a session that was ended.
+        Returns the reason for a failure, or an empty string. Raises LogError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -339,11 +346,13 @@ class Agent:
     ) -> RunResult:
         """Work on `prompt` until the model is done or something ends it; return the result. `attachments` go with it.
 
-        Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
-        conversation goes on, and its owner ends it. Raises no expected error: provider, policy, log and interrupt are
-        stop reasons. An exception that passes through (a bug; KeyboardInterrupt if Python's own handler raises it
-        between two steps) leaves every call of the history with its result. However it ends, the observers hear of
-        exactly one end; only a session that was ended already raises ValueError before anything begins.
+        Without `session`, a new one is started (with `carried` and `origin`, see `start`) and ended. A `session` that is
+        passed continues its conversation, and the caller ends it.
+
+        Raises ValueError, before anything begins, for a session that was ended. Other expected errors (provider, policy,
+        log, interrupt) become stop reasons. An unexpected exception passes through: a bug, or a KeyboardInterrupt that
+        Python's own handler raises between two steps. Even then each call of the history has its result, and the
+        observers receive exactly one end.
         """
         with self._run_of(prompt, session, carried, origin, attachments) as run:
             while run.end is None:
@@ -369,7 +378,7 @@ class Agent:
         return run.result
 
     def _beside(self, group: Sequence[PendingCall], run: Run) -> Sequence[CallEnd]:
-        """Put calls that only read through the gate together."""
+        """Run a group of read-only calls through the gate at once."""
         return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, limit=self.together)
 
     @contextmanager
@@ -381,9 +390,9 @@ class Agent:
         origin: Mapping[str, JsonValue] | None,
         attachments: Sequence[Attachment] = (),
     ) -> Iterator[Run]:
-        """Begin the work on `prompt`, and see it to one end, of which the observers hear.
+        """Begin the work on `prompt`, and give the run exactly one end, which the observers receive.
 
-        A session of its own is begun and ended here. Raises ValueError for a session that was ended.
+        Without `session`, a new session is started and ended here. Raises ValueError for a session that was ended.
         """
         if session is not None and session.ended:
             raise ValueError("the session was ended; start another one")
@@ -399,7 +408,7 @@ class Agent:
                 self.log.append("user_message", {"text": prompt, **attachments_json})
                 run.session.history.ask(prompt, attachments)
             with self._faults(run):
-                yield run  # also one that could not begin: it has ended
+                yield run  # also a run that could not begin; its `end` is set already
             if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:
                 with self._faults(run):
                     self.end(run.session, run.result)
@@ -413,7 +422,7 @@ class Agent:
 
     @contextmanager
     def _faults(self, run: Run) -> Iterator[None]:
-        """End `run` where the log, the gate or the workspace fails."""
+        """End `run` if the log, the gate or the workspace fails, or a hook refuses the session."""
         try:
             yield
         except LogError as error:
@@ -433,7 +442,10 @@ class Agent:
         return self.run_now
 
     def _reply(self, run: Run) -> ModelResponse | None:
-        """Ask the model, and return a reply that holds calls; None where there is none to answer, or the run is over."""
+        """Ask the model, and return its reply if it has tool calls, otherwise `None`.
+
+        `None` means that the run has ended, or that the caller should ask again.
+        """
         self.registry.check_place()
         run.stop_at_limit(run.limit_reached())
         if run.end is not None:
@@ -443,7 +455,7 @@ class Agent:
             if self.context_tokens is not None and self._is_long(run):
                 doing = "the model was summarizing"
                 self._summarize(run)
-                return None  # the limits are looked at anew before the next request
+                return None  # so that the limits are checked again before the next request
             doing = "tools were waited for"
             self.take_tools(run.session)
             doing = "the model was answering"
@@ -470,7 +482,7 @@ class Agent:
         return None
 
     def _check_answer(self, run: Run) -> None:
-        """End a run on its answer, unless the answer does not fit: the model reads that once, and tries again."""
+        """End the run if its answer passes the checks. The first time that it fails, the model is told the problem."""
         self.registry.check_place()
         if self._checked.lets_pass(run):
             run.stop(StopReason.COMPLETED)
@@ -480,9 +492,9 @@ class Agent:
         return summarize(self._requests, run, context_tokens=tokens, too_long=too_long, keep_nothing=keep_nothing)
 
     def _is_long(self, run: Run) -> bool:
-        """Say, once for each reply, whether the conversation nears what the model takes."""
+        """Return whether the conversation is near the model's context length. True at most once per reply."""
         near = due(run.session.last_usage, self.context_tokens)
-        run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
+        run.session.last_usage = Usage()  # even if summarizing fails, so that it is not tried again and again
         return near
 
     def _failed(self, run: Run, error: ModelError) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a session besides its calls: hooks at its beginning, its end and each answer."""
+"""Checks of sessions and answers: hooks at the beginning and end of a session and at each answer, and `check_answer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOPPED = "interrupted while the answer was checked"
 
 
 class CheckedSessions:
-    """Asks the hooks about the sessions of an agent, and whether its answers are what was asked for."""
+    """Runs the hooks for an agent's sessions and answers, and checks whether each answer fits the request."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class CheckedSessions:
         self._interrupt = interrupt
 
     def begin(self, session: Session, fields: Mapping[str, JsonValue]) -> str:
-        """Return the reason why a session must not begin, or an empty string: a hook says no, or gives no answer.
+        """Return the reason of a hook that refused the session or failed, or an empty string.
         Raises LogError.
         """
         answers = self._checks.session_starts(session.identity, fields)
@@ -47,13 +47,11 @@ class CheckedSessions:
         self._gate.checks.note(self._checks.session_ends(session.identity, stop.value))
 
     def lets_pass(self, run: Run) -> bool:
-        """Return whether the answer of a run counts. If not, the model read the reason, or the run is over. Raises
-        LogError.
-        """
+        """Return whether the run's answer passes. If not, the model was told why or the run ended. Raises LogError."""
         return self._is_fit(run) and self._passes_hooks(run)
 
     def _is_fit(self, run: Run) -> bool:
-        """Say whether the answer is what was asked for."""
+        """Return whether `check_answer` accepts the answer. If not, tell the model, or end the run."""
         if self._check_answer is None:
             return True
         seconds = run.seconds_left
@@ -80,7 +78,7 @@ class CheckedSessions:
         return False
 
     def _passes_hooks(self, run: Run) -> bool:
-        """Say whether no hook has anything against the answer."""
+        """Return whether all hooks accept the answer. If not, tell the model, or end the run."""
         try:
             answers = self._checks.answer(run.session.identity, run.text, run.seconds_left, again=run.told_by_hook)
         except Interrupted:
@@ -94,7 +92,7 @@ class CheckedSessions:
             run.stop(StopReason.BLOCKED, f"{against.by}: {against.reason}")
         elif run.time_is_over:
             run.stop_at_limit(run.time_limit)
-        elif run.told_by_hook or against.has_failed:  # which the model cannot mend
+        elif run.told_by_hook or against.has_failed:  # a failed hook is nothing that the model can fix
             run.stop(StopReason.UNFIT, f"{against.by} does not let the answer pass: {against.reason}")
         else:
             run.told_by_hook = True

@@ -1,4 +1,4 @@
-"""A long conversation made shorter: which part of it is summarized, by the model, and what takes its place."""
+"""Compaction: the older messages of a long conversation are replaced with a summary that the model writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.regex import regex
 from harness.tool_kinds import tool_kind
 
 MIN_CHARACTERS = 2_000
-"""Less than this is not worth a request; the summary would be as long."""
+"""Minimum length of the older part. The summary of a shorter one would not be shorter than its text."""
 MAX_SUMMARY_CHARACTERS = 40_000
 """Maximum length of a summary; a longer one is cut at its end."""
 
@@ -39,7 +39,7 @@ the next step. Say nothing that the transcript does not show, and mark what is u
 _ASK = "Now write the summary of the transcript above."
 
 _CAPS = (4_000, 1_000, 250)
-"""Characters kept of one text of the transcript: the first of these with which the whole fits."""
+"""Maximum characters of each text in the transcript. The largest of these is used with which the transcript fits."""
 _LEFT_OUT = '{{"left out here":"{} messages"}}'
 
 
@@ -51,16 +51,17 @@ class OlderPart(Record):
     request: tuple[Message, ...]
     """The request to the model, without tools: instructions, and the transcript."""
     prompt: str
-    """The person's last message before the kept ones: it stays word for word, after the summary. Empty if no message
-    is kept, and none is left to answer.
+    """The user's message that is still being answered. It stays word for word, after the summary.
+
+    Empty if the summarized turn is finished.
     """
     attachments: tuple[Attachment, ...] = ()
     """Attachments of the prompt."""
     held_arguments: Mapping[str, str] = {}
-    """Arguments of the calls of the range that hold on (ToolKind.holds), by the tool's name."""
+    """Arguments of the summarized calls that stay in effect (`ToolKind.holds`), by the tool's name."""
 
     def replacement(self, summary: str) -> tuple[Message, ...]:
-        """Return the replacement of the range. Not to be called with an empty summary."""
+        """Return the messages that replace the range. `summary` must not be empty."""
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         lines = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held_arguments.items())
         content = "\n\n".join(part for part in (_BEGIN, text, *lines, _END, self.prompt) if part)
@@ -70,10 +71,10 @@ class OlderPart(Record):
 def older_part(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> OlderPart | None:
     """Return the part of `messages` (the system message first) to summarize, or `None` if that is not worth it.
 
-    The last turns that fit into `keep_characters` are kept; if not even the last one does, the person's message and
-    the last exchanges that fit. A call is never separated from its result. The request has at most
-    `request_characters` (of at least 4,000): long texts are cut in their middle, then whole messages are left out,
-    neither the newest nor an earlier summary.
+    The last turns that fit into `keep_characters` are kept. If the last turn does not fit, the user's message and the
+    last exchanges that fit are kept. A call is never separated from its result. The request has at most
+    `request_characters` (4,000 if less is passed). To fit, long texts are cut in their middle, then whole messages
+    are left out: not an earlier summary, and the oldest ones first.
     """
     spoken = messages[1:]
     stop = _kept_from(spoken, keep_characters)
@@ -82,7 +83,7 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
     )
     if not _worth_it(spoken[:stop]):
         return None
-    # A turn that is done and summarized wholly is over: its prompt must not look as if it waited for an answer.
+    # A finished turn that is summarized completely: its prompt must not look like one that still needs an answer.
     over = stop == len(spoken) and spoken[-1].role is Role.ASSISTANT
     prompt = "" if prompt_index is None or over else split_summary(spoken[prompt_index].content)[1]
     after = stop < len(spoken) and spoken[stop].role is Role.USER
@@ -91,7 +92,7 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
         start=0,
         stop=stop + 1 if after else stop,
         request=_request(spoken[:stop], max(request_characters, 4_000)),
-        # What the person asked for stays word for word unless it alone would fill half of a request.
+        # The prompt stays word for word, unless it alone would fill half of a request.
         prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
         attachments=spoken[prompt_index].attachments if prompt and prompt_index is not None else (),
         held_arguments={tool: arguments for tool, arguments in held_calls(spoken[:stop]).items() if tool not in newer},
@@ -99,8 +100,9 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
 
 
 def held_calls(messages: Sequence[Message]) -> Mapping[str, str]:
-    """Return the newest call of each tool whose calls hold on, also where a summary took its place: its arguments, as JSON
-    on one line, by the tool's name.
+    """Return the newest call of each tool whose calls stay in effect: JSON arguments on one line, by the tool's name.
+
+    Calls that an earlier summary quotes count too.
     """
     arguments_by_tool: dict[str, str] = {}
     waiting: Mapping[str | None, ToolCall] = {}
@@ -120,7 +122,7 @@ def held_calls(messages: Sequence[Message]) -> Mapping[str, str]:
 
 
 def _on_one_line(arguments: str) -> str:
-    """Return a JSON object without line ends; an empty text where it is none."""
+    """Return a JSON object on one line. Empty if `arguments` is not a JSON object."""
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -131,7 +133,7 @@ def _on_one_line(arguments: str) -> str:
 def _unmarked(text: str) -> str:
     """Return `text` without the marks of a summary, however they are nested.
 
-    INVARIANT: what the model wrote cannot end its own summary and go on in the person's name.
+    INVARIANT: a summary cannot contain its own end mark, so the model's text cannot pass for the user's words.
     """
     while _BEGIN in text or _END in text:
         text = text.replace(_BEGIN, "").replace(_END, "")
@@ -144,15 +146,15 @@ def due(usage: Usage, context_tokens: int | None) -> bool:
 
 
 def split_summary(content: str) -> tuple[str, str]:
-    """Return the summary that a message of the person begins with, if it does, and their own words."""
+    """Split a user message into the summary at its beginning (empty if there is none) and the user's own words."""
     summary, end, words = content.partition(_END)
-    if not end or not content.startswith(_BEGIN):  # what only begins like one is theirs
+    if not end or not content.startswith(_BEGIN):  # text without both marks is the user's own
         return "", content
     return summary + end, words.lstrip("\n")
 
 
 def without_turn(message: Message) -> tuple[Message, ...]:
-    """Return the rest of a person's message when their turn is forgotten: the summary before it, if any."""
+    """Return the rest of a user message when its turn is removed: the summary before it, if any."""
     summary, _ = split_summary(message.content)
     return (replace(message, content=summary),) if summary else ()
 
@@ -175,7 +177,10 @@ def characters(messages: Sequence[Message]) -> int:
 
 
 def _kept_from(spoken: Sequence[Message], keep: int) -> int:
-    """Return the index of the first kept message: at a turn, or within the last one at a reply, or at the end."""
+    """Return the index of the first kept message.
+
+    It begins a turn if the last turn fits, otherwise a reply within that turn. If none fits, it is the length of `spoken`.
+    """
     turns = [index for index, message in enumerate(spoken) if message.role is Role.USER]
     replies = [index for index, message in enumerate(spoken) if message.role is Role.ASSISTANT]
     within = [index for index in replies if not turns or index > turns[-1]]
@@ -187,7 +192,7 @@ def _kept_from(spoken: Sequence[Message], keep: int) -> int:
 
 
 def _worth_it(summarized: Sequence[Message]) -> bool:
-    """Say whether there is more in it than an earlier summary and a word or two."""
+    """Return whether the messages, without an earlier summary, hold a reply and are long enough to summarize."""
     summary = [
         replace(message, content=split_summary(message.content)[1]) if message.role is Role.USER else message
         for message in summarized
@@ -212,7 +217,7 @@ def _transcript(messages: Sequence[Message], room: int) -> list[str]:
         lines = [_line(message, names, cap, room // 4) for message in messages]
         if sum(map(len, lines)) + len(lines) <= room:
             return lines
-    # The first stays, since an earlier summary would stand there, and of the others the newest that fit.
+    # The first message stays, since it may hold an earlier summary. The newest others that fit stay too.
     first = lines[0] if len(lines[0]) <= room // 2 else _LEFT_OUT.format(1)
     remaining = room - len(first) - len(_LEFT_OUT) - 20
     newest: list[str] = []
@@ -245,7 +250,7 @@ def _line(message: Message, names: dict[str, str], cap: int, summary_cap: int) -
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return `text`, or its beginning and its end, with a note of what is missing between, in about `limit` characters."""
+    """Return `text`, cut in its middle to about `limit` characters, with a note of the number cut."""
     if len(text) <= limit:
         return text
     side = max(limit // 2 - 20, 10)
@@ -268,11 +273,11 @@ def summarize(
 ) -> str:
     """Let the model summarize the older part of the conversation, and replace it with the summary.
 
-    `context_tokens`, the model's context length, decides about the kept and the sent parts; if the provider found the
-    conversation `too_long`, its own length does. `keep_nothing`: all of it is summarized.
+    The sizes of the kept messages and of the request depend on `context_tokens`, the model's context length, and, if
+    the provider found the conversation `too_long`, on its length. With `keep_nothing`, all messages are summarized.
 
-    Returns an empty string, or the obstacle; then the conversation is unchanged. Raises LogError, ModelError if the
-    run's time is over, and KeyboardInterrupt if the person stopped it.
+    Returns an empty string, or the reason for a failure; then the conversation is unchanged. Raises LogError,
+    ModelError if the run's time is over, and KeyboardInterrupt if the user stopped it.
     """
     messages = run.session.messages
     keep, request = _room(messages, context_tokens, too_long=too_long)
@@ -297,7 +302,7 @@ def summarize(
 def _room(messages: Sequence[Message], context_tokens: int | None, *, too_long: bool) -> tuple[int, int]:
     """Return the maximum characters of the kept newest messages, and of a request for a summary.
 
-    A token is some four characters of English and code, two to three of other texts; two is on the safe side.
+    A token is about four characters of English or code, two to three of other texts. Two is assumed, to be safe.
     """
     maximum = MAX_REQUEST_CHARACTERS
     if context_tokens is not None:

@@ -1,4 +1,4 @@
-"""Requests to the model for a run, each recorded with its result, and counted."""
+"""Requests to the model for a run. Each is logged with its result and counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _ignore_text(text: str) -> None:
 
 
 class ModelRequests:
-    """The way to the model: requests and replies are in the log, and counted against the run's limits."""
+    """Sends requests to the model, logs them with their replies, and counts them against the run's limits."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ModelRequests:
     def ask(self, run: Run, tools: Sequence[ToolSpec]) -> ModelResponse:
         """Return the reply to the session's conversation.
 
-        Raises ModelError, LogError, and KeyboardInterrupt where the person stopped it.
+        Raises ModelError, LogError, and KeyboardInterrupt if the user stopped it.
         """
         response = self._ask(run, run.session.messages, tools, {}, self._tell_text)
         run.session.last_usage = response.usage
@@ -54,12 +54,12 @@ class ModelRequests:
         return self._ask(run, request, (), {"purpose": SUMMARY}, _ignore_text)
 
     def log_failure(self, run: Run, error: ModelError) -> None:
-        """Record a request that failed for good, and what it used. Raises LogError."""
+        """Record a request that failed for good, with its usage. Raises LogError."""
         used = _logged_usage(run, error.usage or Usage())
         run.log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
 
     def without_answer(self, run: Run, problem: str) -> None:
-        """Record a reply that is not an answer. It does not enter the conversation, and the request is repeated once.
+        """Record a reply that is not an answer. It is left out of the conversation. The second in a row ends the run.
 
         Raises LogError.
         """
@@ -130,7 +130,7 @@ class ModelRequests:
 
 
 def _check_size(response: ModelResponse) -> None:
-    """Raise ModelError for a reply of which no record of the log could hold the text, or the names and ids of its calls."""
+    """Raise ModelError for a reply whose text, call names and call ids are too long for a log record."""
     texts = [response.text, response.echo, *(text for call in response.tool_calls for text in (call.id, call.name))]
     characters = sum(map(len, texts))
     if characters > MAX_REPLY_CHARACTERS:
@@ -141,7 +141,7 @@ def _check_size(response: ModelResponse) -> None:
 
 
 def _count(run: Run, usage: Usage) -> None:
-    """Count what a request, or one try of it, has used."""
+    """Add the usage of a request, or of one try of it, to the run and the session."""
     run.usage += usage
     run.session.usage += usage
 

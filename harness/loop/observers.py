@@ -1,4 +1,4 @@
-"""Observers of a run, each on a thread of its own: the run goes on whatever they do."""
+"""Observers of a run, each on its own thread. A slow or failing observer does not hold up the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from harness.log.order import LogRecord
 from harness.messages import RunResult
 
 MAX_WAITING, MAX_WAITING_CHARACTERS = 10_000, 10_000_000
-"""Maximum backlog of one observer; further text and output are dropped for it, records and the end never are."""
+"""Maximum backlog of one observer, in events and in characters. Beyond it, text and output are dropped.
+
+Records and the end of a run are never dropped.
+"""
 PARTING_SECONDS = 2.0
 """Seconds that the end of a run waits for observers to process their backlog."""
 
@@ -24,20 +27,20 @@ class Observer:
     """
 
     def text(self, delta: str) -> None:
-        """Hear a piece of the model's text as it comes."""
+        """Receive a piece of the model's text as it arrives."""
 
     def record(self, record: LogRecord) -> None:
-        """Hear a record of the action log as it was appended: calls, decisions, outcomes, retries, limits."""
+        """Receive a record that was appended to the action log: a call, decision, outcome, retry or limit."""
 
     def output(self, printed: str) -> None:
-        """Hear what a running command printed."""
+        """Receive output of a running command."""
 
     def end(self, result: RunResult) -> None:
-        """Hear how the run ended: exactly once for each run, after everything else of it."""
+        """Receive the result of a run. Called exactly once per run, after all its other events."""
 
 
 class Observers:
-    """Hands what happens to every observer, at once and without waiting for any of them."""
+    """Queues each event for every observer without waiting for them."""
 
     def __init__(self, observers: Sequence[Observer] = (), *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Start one thread for each observer; it ends with `close`, or with the process."""
@@ -50,28 +53,28 @@ class Observers:
             delivery.put_droppable(delivery.observer.text, delta)
 
     def record(self, record: LogRecord) -> None:
-        """Pass a record of the log on; each observer gets a copy, with which it may do what it likes."""
+        """Pass on a record of the log. Each observer gets its own copy, which it may change."""
         if self._deliveries:
             text = json.dumps(record)
             for delivery in self._deliveries:
                 delivery.put_record(text)
 
     def output(self, printed: str) -> None:
-        """Pass on what a command printed."""
+        """Pass on output of a command."""
         for delivery in self._deliveries:
             delivery.put_droppable(delivery.observer.output, printed)
 
     def end(self, result: RunResult) -> None:
-        """Pass the end of a run on, and wait at most PARTING_SECONDS in all for the observers to have heard it."""
+        """Pass on the end of a run. Wait at most PARTING_SECONDS in all until the observers have processed it."""
         for delivery in self._deliveries:
             delivery.put(delivery.observer.end, result)
         until = self._monotonic() + PARTING_SECONDS
         for delivery, heard in [(delivery, delivery.mark()) for delivery in self._deliveries]:
-            # One that was late before is not waited for again.
+            # Do not wait again for an observer that was late before.
             delivery.late = not heard.wait(0.0 if delivery.late else max(0.0, until - self._monotonic()))
 
     def close(self) -> None:
-        """Let the threads end, each when its observer has heard what is waiting."""
+        """Let each thread end once its observer has processed its backlog."""
         for delivery in self._deliveries:
             delivery.close()
 
@@ -84,7 +87,7 @@ class Observers:
 class _Delivery:
     """One observer's queue, and the thread that empties it.
 
-    INVARIANT: putting is one step of a SimpleQueue, so that an interrupt in the middle of it can neither lose the order
+    INVARIANT: `put` is a single step of a SimpleQueue. An interrupt during it can neither change the order of events
     nor leave a lock behind.
     """
 
@@ -117,7 +120,7 @@ class _Delivery:
         hear(text)
 
     def mark(self) -> threading.Event:
-        """Return an event that is set as soon as everything before it was delivered."""
+        """Return an event that is set once all events queued before it are delivered."""
         heard = threading.Event()
         self._waiting.put(heard.set)
         return heard

@@ -1,4 +1,4 @@
-"""The tools that a model is offered: those that an agent was made with, and those of servers, which come and go."""
+"""The tools offered to a model: an agent's own tools, and tools from outside (of servers), which may change."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class OutsideTools(Record):
     """The tools from outside."""
 
     tools: Sequence[Tool]
-    """All that are there now."""
+    """All that are available now."""
     notes: Sequence[str] = ()
     """New notes about left-out tools, with the reasons."""
 
 
 def no_more_tools() -> OutsideTools | None:
-    """Say that nothing has come or gone."""
+    """Return `None`: the tools from outside have not changed."""
     return None
 
 
@@ -30,7 +30,10 @@ class OfferedTools:
     """All tools on offer."""
 
     def __init__(self, own_tools: Sequence[Tool], more: Callable[[], OutsideTools | None] = no_more_tools) -> None:
-        """Raise ValueError if there are no `own_tools` tools. `more` returns the tools from outside after a change of them."""
+        """Keep the agent's tools. Raises ValueError if `own_tools` is empty.
+
+        `more` returns the tools from outside if they changed since its last call, otherwise `None`.
+        """
         if not own_tools:
             raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
         self._own_tools = tuple(own_tools)
@@ -38,12 +41,15 @@ class OfferedTools:
         self._outside: tuple[Tool, ...] = ()
 
     def under(self, limits: Limits) -> ToolRegistry:
-        """Return all of them, held to limits. Raises ValueError if two share a name."""
+        """Return a registry of all tools, bound to `limits`. Raises ValueError if two share a name."""
         tools = (*self._own_tools, *self._outside)
         return ToolRegistry([tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in tools])
 
     def changed(self, present: ToolRegistry, limits: Limits) -> tuple[ToolRegistry, dict[str, JsonValue]] | None:
-        """Return all of them, where others are there than `present`, and the fields of the record of that; else None."""
+        """Return a new registry and the fields of the log record if the tools from outside changed, otherwise `None`.
+
+        The record lists the differences from `present`.
+        """
         news = self._more()
         if news is None:
             return None

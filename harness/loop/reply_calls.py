@@ -1,4 +1,4 @@
-"""The calls of one reply, all judged before the first runs; each gets its one result, in the order of the calls."""
+"""The calls of one reply. All are judged before the first runs, and each gets one result, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CUT_SHORT = (
 class ReplyCalls:
     """A `with` block in which the calls of one reply are answered.
 
-    INVARIANT: reply and results enter the history in one step, however the block is left; a call never lacks its
-    result.
+    INVARIANT: on every exit from the block, the reply and all results enter the history in one step. A call in the
+    history never lacks its result.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class ReplyCalls:
     ) -> None:
         """Take the run and the reply, before any call is judged.
 
-        A command that succeeds and prints `done_marker` as its first line ends the run; with an empty one none does.
-        `together` is the maximum number of reading calls at once; with a marker each runs alone, since any may be the
-        last.
+        A command that succeeds and prints `done_marker` as its first line ends the run. An empty marker turns this off.
+        `together` is the maximum number of read-only calls that run at once. With a marker each call runs alone, since
+        any of them may end the run.
         """
         self._run = run
         self._response = response
@@ -54,12 +54,12 @@ class ReplyCalls:
         self._done_marker = done_marker.rstrip()
         self._together = together
         self.done = False
-        """Whether a command said that the work is done."""
+        """Whether a command printed the marker that ends the run."""
         self._calls: list[PendingCall] = []
         self._results: dict[PendingCall, ToolResult] = {}
 
     def __enter__(self) -> Self:
-        """Record what the model asked for. Raises LogError."""
+        """Record the calls of the reply. Raises LogError."""
         try:
             for step, call in enumerate(self._response.tool_calls, start=1):
                 self._calls.append(self._gate.propose(call, turn=self._run.turns, step=step))
@@ -82,10 +82,10 @@ class ReplyCalls:
         return isinstance(error, Interrupted)
 
     def to_run(self) -> Iterator[Sequence[PendingCall]]:
-        """Yield the calls to put through the gate, until the run ends: groups that may run at once, of one or more.
+        """Yield the calls to run, in groups of one or more that may run at once, until the run ends.
 
-        All are judged before the first: where one is a hard block, it is the only one. What a group may be is decided when
-        its turn comes, behind what ran before it. Raises GateError, WorkspaceError, Interrupted.
+        All calls are judged before the first runs. If one is blocked, only that one is yielded. Each group is formed after
+        the group before it has run. Raises GateError, WorkspaceError, Interrupted.
         """
         if is_cut(self._response):
             self._answer_none()
@@ -103,7 +103,7 @@ class ReplyCalls:
             waiting = [pending for pending in waiting if pending not in self._results]
 
     def _group(self, waiting: Sequence[PendingCall]) -> Sequence[PendingCall]:
-        """Return the first of the calls, and those behind it that may run at the same time."""
+        """Return the first waiting call, and the calls right after it that may run at the same time."""
         if self._together <= 1 or self._done_marker or len(waiting) == 1:
             return waiting[:1]
         return tuple(takewhile(self._gate.only_reads, waiting)) or waiting[:1]
@@ -116,7 +116,7 @@ class ReplyCalls:
             self._run.stop(*unusable(self._response))
 
     def _is_over(self) -> bool:
-        """Say whether no other call of the reply runs, and end the run where time or the person says so."""
+        """Return whether no further call of the reply may run. End the run if its time is over or the user stopped it."""
         run = self._run
         if self.done or run.end is not None:
             return True
@@ -127,12 +127,12 @@ class ReplyCalls:
         return run.end is not None
 
     def take_all(self, group: Sequence[PendingCall], ends: Sequence[CallEnd]) -> None:
-        """Use the ends of calls that went through the gate together. Raises LogError."""
+        """Process the ends of calls that ran together. Raises LogError."""
         for pending, end in zip(group, ends, strict=True):
             self.take(pending, end)
 
     def take(self, pending: PendingCall, end: CallEnd) -> None:
-        """Use the end of a call, count it, and end the run if that is due. Raises LogError."""
+        """Store the result of a call, count refusals, and end the run if the result or a limit requires it. Raises LogError."""
         run, result = self._run, end.result
         self._results[pending] = result
         run.last_action = end.summary
@@ -150,7 +150,7 @@ class ReplyCalls:
                     run.stop(StopReason.INTERRUPTED, "stopped by the person at a question")
                 else:
                     run.stop_at_limit(limit)
-            case ResultStatus.INTERRUPTED if run.end is None:  # of several at once the first tells it
+            case ResultStatus.INTERRUPTED if run.end is None:  # if several ran at once, the first one is named
                 run.stop(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
             case ResultStatus.OK if self._done_marker and self._says_done(result):
                 run.text = (result.printed or "").partition("\n")[2].strip()
@@ -164,7 +164,7 @@ class ReplyCalls:
             self._interrupted()
 
     def _says_done(self, result: ToolResult) -> bool:
-        """Say whether a command succeeded and its first line is the marker."""
+        """Return whether a command succeeded and printed the marker as its first line."""
         first = (result.printed or "").partition("\n")[0].rstrip()
         return result.exit_code == 0 and first == self._done_marker
 
@@ -172,7 +172,7 @@ class ReplyCalls:
         self._run.stop(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
 
     def _skip_rest(self, reason: str = "") -> None:
-        """Record an end for the calls that have none."""
+        """Record calls without a result as not run, for `reason`. Empty: the reason is taken from the run's end."""
         end = self._run.end
         if not reason:
             reason = "the run was done" if end is None else end.detail
@@ -190,7 +190,7 @@ class ReplyCalls:
         self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo, attachments)
 
     def _text_of(self, pending: PendingCall | None) -> str:
-        """Return the model's text about a call, also after an exception before its result."""
+        """Return the result text of a call for the model, also if an exception left it without a result."""
         if pending is None:
             return f"Not run: {ENDED_HERE}"
         text = UNKNOWN if pending.intent_logged else f"Not run: {ENDED_HERE}"
@@ -200,19 +200,19 @@ class ReplyCalls:
 
 
 def is_cut(response: ModelResponse) -> bool:
-    """Say whether a reply says itself that it is not whole."""
+    """Return whether the finish reason says that the reply is incomplete."""
     return response.finish_reason in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
 
 
 def unusable(response: ModelResponse) -> tuple[StopReason, str]:
-    """Return the end of a run on a cut reply."""
+    """Return the stop reason and detail of a run that ends at a cut reply."""
     if response.finish_reason is FinishReason.LENGTH:
         return StopReason.LENGTH, "the reply was cut at the model's length limit; none of it ran"
     return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; none of it ran"
 
 
 def no_answer(response: ModelResponse) -> str:
-    """Return the problem of a whole reply without calls and text, with its content, or an empty string."""
+    """Return the problem with a complete reply that has no usable text or calls, or an empty string."""
     if response.tool_calls:
         return ""
     match response.finish_reason:

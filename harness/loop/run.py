@@ -16,7 +16,7 @@ from harness.record import Record
 
 
 class Session:
-    """One conversation, under the name by which the log knows it; `Agent.start` makes it."""
+    """One conversation. `identity` is its ID in the log. Created by `Agent.start`."""
 
     def __init__(self, system: str, identity: str) -> None:
         self.identity = identity
@@ -25,7 +25,7 @@ class Session:
         self.helpers_usage = Usage()
         """Usage of its helpers."""
         self.last_usage = Usage()
-        """Usage of the last reply: the length of the conversation, as the provider counts."""
+        """Usage of the last exchange: the conversation's length in tokens, as the provider counts them."""
         self.ended = False
         self.notes: list[str] = []
         """Notes of hooks for the model, to be sent with the first prompt."""
@@ -37,22 +37,22 @@ class Session:
 
     @property
     def whole_usage(self) -> Usage:
-        """Its usage, helpers included."""
+        """Usage of the session, helpers included."""
         return self.usage + self.helpers_usage
 
     def change(self, log: ActionLog, reason: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
-        """Record that a range of the conversation (counted without the system message) is replaced, and replace it.
+        """Replace a range of the conversation (counted without the system message), and record that first.
 
         Raises LogError, and ValueError for a range that would part a call from its result; then nothing is changed.
         """
         changed: list[JsonValue] = [message_json(message) for message in messages]
         fields: dict[str, JsonValue] = {"why": reason, "start": start, "stop": stop, "messages": changed}
         self.history.splice(start, stop, messages, before=lambda: log.append("history_changed", fields, sync=True))
-        self.last_usage = Usage()  # how long it is now, the next reply will tell
+        self.last_usage = Usage()  # the next reply reports the new length
 
 
 EQUAL_REFUSALS = 3
-"""The same call, refused this often in a run, ends it."""
+"""Number of refusals of the same call after which the run ends."""
 
 
 class HelpersUse(Record):
@@ -76,7 +76,7 @@ class Run:
         prices: Prices | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin to count; `limits` are filled."""
+        """Start the clock and the counters. `limits` must be filled (`Limits.filled`)."""
         self.session = session
         self.limits = limits
         self.log = log
@@ -87,17 +87,17 @@ class Run:
         self.refusals = 0
         self.bad_calls = 0
         self.unusable = 0
-        """Replies in a row that held no answer, or were cut."""
+        """Number of consecutive replies that had no answer or were cut."""
         self.usage = Usage()
         self.last_action = "none"
         self.helpers = HelpersUse()
         self.text = ""
         self.compacted = False
-        """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
+        """Whether the conversation was summarized because the provider found it too long; done once per run."""
         self.told_unfit = False
-        """Whether the model read that its answer does not fit the request; done once in a run."""
+        """Whether the model was told that its answer does not fit the request; done once per run."""
         self.told_by_hook = False
-        """Whether it read a hook's objection to its answer; done once in a run."""
+        """Whether the model was told a hook's objection to its answer; done once per run."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def result(self) -> RunResult:
-        """The end of the run. Without one, an internal error: that is a fault of the harness."""
+        """The end of the run. If it has none, a result with `INTERNAL_ERROR`, since that is a bug in harness."""
         return self.end or self._result_of(StopReason.INTERNAL_ERROR, "")
 
     def stop(self, reason: StopReason, detail: str = "") -> None:
@@ -124,7 +124,7 @@ class Run:
         )
 
     def stop_at_limit(self, limit: str) -> None:
-        """End the run at a limit, and record that. An empty string is no limit. Raises LogError."""
+        """End the run at `limit`, and record that. Does nothing if `limit` is empty. Raises LogError."""
         if not limit:
             return
         self.log.append("limit", {"limit": limit, "last_action": self.last_action})
@@ -135,7 +135,7 @@ class Run:
         self.stop(StopReason.LIMIT, detail)
 
     def tell_model(self, text: str) -> None:
-        """Tell the model something that no person says. Raises LogError."""
+        """Add a message from harness, not from the user, to the conversation, and record it. Raises LogError."""
         self.log.append("user_message", {"text": text, "by": "harness"})
         self.session.history.ask(text)
 
@@ -179,7 +179,7 @@ class Run:
             return refusals
         if self.time_is_over:
             return self.time_limit
-        # What is not known cannot be said to be below a limit.
+        # An unknown amount counts as over the limit.
         if limits.max_tokens is not None:
             if usage.unreported:
                 return f"the provider did not report how many tokens it used (tokens = {limits.max_tokens})"
@@ -196,12 +196,12 @@ class Run:
 
     @property
     def time_is_over(self) -> bool:
-        """Whether the run has lasted as long as it may."""
+        """Whether the run has reached its time limit."""
         return self.limits.max_seconds is not None and self._seconds >= self.limits.max_seconds
 
     @property
     def time_limit(self) -> str:
-        """The limit of time in words."""
+        """Message about the time limit: seconds passed, and the limit."""
         return f"{self._seconds:.0f} seconds have passed (seconds = {self.limits.max_seconds or 0:g})"
 
     def refused(self, call: ToolCall) -> str:
@@ -215,7 +215,7 @@ class Run:
 
     @property
     def _refusal_limit(self) -> str:
-        """The limit of refusals in words, where it is reached."""
+        """Message about the limit of refusals if it is reached, otherwise empty."""
         limit, refusals = self.limits.max_refusals, self.whole_refusals
         return "" if limit is None or refusals < limit else f"{refusals} calls were refused (refusals = {limit})"
 

@@ -2,7 +2,7 @@
 
 Read these first:
 
-    running_session.py  the last of four steps: session_place, session_rules, session_tools, and the session itself
+    running_session.py  starts a session; built from session_place, session_rules and session_tools, in this order
     front.py            the front of a session: the prompt, a run, an editor, or none
     state.py            the folders of the program; own_folders.py protects them from commands
     policies.py         the policies in force; trust.py asks about those of a workspace

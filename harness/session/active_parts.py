@@ -1,4 +1,4 @@
-"""The parts that plugins add to one session, as one: begun together, their tools offered together, closed together."""
+"""`ActiveParts`: all parts that plugins add to one session, started and closed together. Their tools are offered together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ActiveParts:
             part.begin()
 
     def news(self) -> OutsideTools | None:
-        """Return the tools of all parts, where those of any changed since the last call; else None."""
+        """Return the tools of all parts if those of any part changed since the last call, otherwise `None`."""
         news = [part.news() for part in self._parts]
         if all(part_news is None for part_news in news):
             return None

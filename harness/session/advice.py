@@ -1,8 +1,8 @@
-"""Rules that would let one refused call run, word for word: for the author of the policy, and never applied.
+"""Rules that would allow one refused call, exactly as it was. They are shown to the policy's author, never applied.
 
-INVARIANT: the loader reads the text back whole, and the policy with just these rules lets the call run. No further
-rule lifts the refusal of a written or built-in one. A rule is for the words of the call or its file. A rule cannot
-cover input outside of a command's words, so none is advised for that.
+INVARIANT: the loader accepts the text, and the policy with these rules added lets the call run. An added rule cannot
+lift a refusal by a written or built-in rule. Each rule matches the exact words or the file of the call. A rule cannot
+cover a command's other input (stdin), so none is advised for a command that gets some.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from harness.session.rule_subjects import (
 from harness.text.visible import visible_line
 
 MOST_RULES = 10
-"""Maximum number of rules for one call; more of them call for another policy."""
+"""Maximum number of rules for one call. A call that needs more needs another policy."""
 MOST_SAID = 300
-"""Characters of a text that a tool from outside is called with."""
+"""Maximum characters of a text argument (of a tool from outside) that a rule quotes."""
 _OF_TOOL = "the rule says nothing of further arguments"
 _REASON = "An unattended run wanted it."
 _Written: TypeAlias = "tuple[str, tuple[Rule, ...]]"
 
 
 def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str = _REASON) -> Advice:
-    """Return the rules with which `policy` would let the refused `action` run, or why there are none.
+    """Return the rules with which `policy` would let the refused `action` run, or the reason why there are none.
 
-    `reason` is what the rules give as theirs.
+    `reason` is the `reason` key of the rules.
     """
     refused = [facet for facet in verdict.facets if facet.decision is not Decision.AUTO]
     fixed = next((facet for facet in refused if facet.source is not Source.DEFAULT), None)
@@ -90,7 +90,7 @@ def _why_fixed(facet: FacetVerdict) -> str:
 
 
 def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], reason: str) -> _Written | str:
-    """Return the text of one rule for each part, and the rules; or why one of them can have none."""
+    """Return one rule for each refused part, as text and parsed, or the reason why a part can have no rule."""
     rule_ids = {rule.id for rule in policy.rules}
     texts: list[str] = []
     names: list[str] = []
@@ -100,7 +100,7 @@ def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], 
         name = rule_id(words, rule_ids)
         rule_ids.add(name)
         toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason})
-        # What is quoted in it is of the call: on one line, whatever ends a line.
+        # The caution quotes the call: keep it on one line, so that it stays a comment.
         texts.append(f"# Think first: {visible_line(caution, 300)}.\n{toml}" if caution else toml)
         names.append(name)
     joined_texts = "\n".join(texts)
@@ -114,11 +114,11 @@ def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], 
 
 
 def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[dict[str, Value] | str, str, str]]:
-    """Yield the keys of a rule for each part (or why there is none), the words for its name, and what speaks against it."""
+    """Yield for each part the keys of its rule (or the reason why it has none), its name, and a caution."""
     parts_so_far: set[object] = set()
     refused = list(refused)
     if uses := [verdict for verdict in refused if isinstance(verdict.facet, ToolUse)]:
-        refused = uses  # what such a call reads and writes in the workspace goes with it
+        refused = uses  # the rule for the tool covers the call's reads and writes in the workspace too
     for verdict in refused:
         match verdict.facet:
             case ToolUse() as use:
@@ -151,7 +151,7 @@ def _about_command(command: Command) -> dict[str, Value] | str:
 
 
 def _name(words: Sequence[str]) -> str:
-    """Return the name of a rule: the program or the file, and a digest of all words, which may be secret."""
+    """Return a name for a rule: the program or file, and a digest of all words, since these may be secret."""
     digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{basename(words[0])[:20]}-{digest}"
 
@@ -186,7 +186,10 @@ def _about_use(use: ToolUse) -> dict[str, Value] | str:
 
 
 def _form_of(argument: ToolArgument) -> Sequence[str]:
-    """Return the form of a text in `where`; empty if it has none, could be an option, or leads upwards."""
+    """Return the values that match the argument in a rule's `where` table.
+
+    Empty if no value can match it, if the argument could be an option, or if its path has `..`.
+    """
     if argument.text.startswith("-") or ".." in argument.text.split("/"):
         return []
     match argument.name.rpartition(".")[2]:
@@ -211,5 +214,5 @@ def _about_file(action: Action, path: PathAccess) -> dict[str, Value] | str:
         "tool": (action.tool,),
         "access": (path.access.value,),
         "path": tuple(f"/{name}" for name in inside),
-        "except": tuple(f"/{name}/*" for name in inside),  # should a folder of that name take its place
+        "except": tuple(f"/{name}/*" for name in inside),  # in case a folder of that name replaces the file
     }

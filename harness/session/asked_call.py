@@ -1,4 +1,4 @@
-"""The program's side of a hook: places, policy, and approver."""
+"""`HookParts`: everything that an agent's hook needs from the program, such as folders, policy and approver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
 
 
 class AskedCall(Record):
-    """A call for a person's decision, and its origin; see WaitingQuestion."""
+    """A call that the user must decide on, and its origin. The fields are those of WaitingQuestion."""
 
     agent: str
     session: str
@@ -39,14 +39,14 @@ class AskedCall(Record):
     action: Action
     verdict: Verdict
     offer: Callable[[], Offer | str]
-    """Works out what may be granted."""
+    """Returns the grant that can be offered, or the reason why there is none."""
 
 
 class HookParts(Record):
-    """See the module. What is a function here is made when an event needs it: each hook is a process of its own."""
+    """See the module. Fields that are functions are evaluated on demand, since each hook is a process of its own."""
 
     folder: str
-    """Folder of the sessions of agents, a folder each."""
+    """Folder with one folder for each session of an agent."""
     home: str | None
     environment: Mapping[str, str]
     redactor: Redactor
@@ -54,31 +54,33 @@ class HookParts(Record):
     hidden: tuple[str, ...]
     """Our own folders, which commands cannot read."""
     policy_at: Callable[[Workspace, str], Policy]
-    """Takes a workspace and the digest of a policy whose examples were tried before, and returns the policy that holds.
-    Raises PolicyError."""
+    """Takes a workspace and the digest of a policy whose examples were tried before; returns the policy in force.
+
+    Raises PolicyError.
+    """
     new_log: Callable[[str], str]
-    """Names a log for a session in a workspace."""
+    """Takes a workspace; returns the path of a new log for a session there."""
     note_head: Callable[[ActionLog, bool], None]
-    """Notes the head of a log, which is closed or goes on."""
+    """Notes the head of a log. The flag says whether the log is closed."""
     grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
     """Returns the grants in a workspace, and the store for more."""
     ask: Callable[[AskedCall], Approval]
     """Asks a person if the agent cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
-    """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
+    """Quoted command line of the program that runs a ticket. Empty if calls are not rewritten."""
     host_fields: Callable[[], Mapping[str, JsonValue]]
     """Returns further fields of a session's first record: user, host."""
     wait_seconds: float
-    """Seconds to wait for another call of the same session, which may have to wait for a person."""
+    """Seconds to wait for another call of the same session. That call may itself wait for the user."""
     checks: Callable[[Workspace], CallChecks]
-    """Takes a workspace, and returns the person's own programs that check calls there."""
+    """Takes a workspace; returns the user's own hooks that check calls there."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Stops the limit on our own work meanwhile."""
+    """Context manager that pauses the time limit on the hook's own work."""
 
 
 def quoted(text: str) -> str:
-    """Return a text as one word of a shell; as it is where nothing in it is special."""
+    """Quote a text as one shell word. Text without special characters is returned unchanged."""
     if _PLAIN.fullmatch(text):
         return text
     return "'" + text.replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""The tools of a session: those that a person names, else the shipped ones and those that the policy names."""
+"""The tools of a session: those that the user names, otherwise the shipped ones and those that the policy names."""
 
 from __future__ import annotations
 
@@ -25,33 +25,31 @@ from harness.tools import named_in
 
 
 class ChosenTools(Record):
-    """The names that a person gave (`--tools`, or `tools` in the configuration). Empty without a choice."""
+    """The tool names in `--tools` or in the configuration's `tools`. Empty without such a choice."""
 
     names: tuple[str, ...] = ()
-    """These alone are offered."""
+    """The only tools to offer. Empty: no restriction."""
     added: tuple[str, ...] = ()
-    """Names to add to the offered tools (`+todo`), without such a choice."""
+    """Tools to add to those offered by default (`+todo`). Empty if `names` is set."""
     origin: str = ""
 
     def has(self, tool: str) -> bool:
-        """Say whether a tool is among them."""
+        """Return whether a tool is chosen. True for every tool if `names` is empty."""
         return not self.names or is_named(tool, self.names)
 
     def optional(self, policy: Policy) -> tuple[str, ...]:
-        """Return the names of the optional tools to have: those that are chosen, else those that the policy names and those
-        that are added.
-        """
+        """Return the chosen names, or without a choice the optional tools that the policy names and the added ones."""
         return self.names or (*named_in(policy), *self.added)
 
     def of(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        """Return those of `tools` that are chosen. Raises UsageError where none is."""
+        """Return those of `tools` that are chosen. Raises UsageError if none is."""
         chosen = tuple(tool for tool in tools if self.has(tool.spec.name))
         if not chosen:
             raise UsageError(f"{self.origin}: name at least one tool that needs no server: {', '.join(SHIPPED_TOOLS)}")
         return chosen
 
     def outside(self, news: Callable[[], OutsideTools | None]) -> Callable[[], OutsideTools | None]:
-        """Return `news` of tools of servers, with those alone that are chosen."""
+        """Return a function like `news` (of servers' tools) that leaves out the tools that are not chosen."""
 
         def chosen() -> OutsideTools | None:
             outside_tools = news()
@@ -65,10 +63,10 @@ class ChosenTools(Record):
 def chosen_tools(
     setting: Setting[tuple[str, ...]], scripts: Iterable[str], other_names: Iterable[str] = ()
 ) -> ChosenTools:
-    """Parse the setting; `scripts` are the declared scripts, by their own names, and `other_names` the tools of plugins.
+    """Parse the setting. `scripts` are the names of the declared scripts, `other_names` the tools of plugins.
 
-    The tools of servers and the matches of a star are resolved later. With `+` before each name they are added to the
-    offered tools.
+    Names of servers' tools and names with a star are not checked here. With `+` before each name, the tools are added
+    to those offered by default.
 
     Raises UsageError for an empty choice, or an unknown tool.
     """

@@ -1,8 +1,8 @@
-"""Helpers: an agent of its own for one task, in the caller's log, with its approver, and never with more rights.
+"""Helpers: separate agents for one task each, with the caller's log and approver, and never with more rights.
 
-INVARIANT: a helper's policy is that of its caller, or a stricter one; its limits are a part of the caller's remaining
-ones, and its usage counts against them. It has no tool for helpers of its own. A hard block in it, a fault of the
-gate or of the log, and a person's halt or Ctrl-C end the caller as well.
+INVARIANT: a helper's policy is that of its caller, or a stricter one. Its limits are a share of the caller's remaining
+limits, and its usage counts against them. It cannot start helpers. A blocked call, a fault of the gate or log, and the
+user's halt or Ctrl-C in a helper end the caller too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ from harness.text.visible import visible_line
 from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperChanges, HelperPolicy
 
 SHARE = 0.5
-"""One helper's share of each remaining limit. Several at once each get a smaller part than one each in turn: of three
-a quarter.
-"""
+"""Share of each remaining limit that a single helper gets. Each of `n` helpers at once gets 1 / (n + 1)."""
 _TITLE = 40
-"""Characters of its task that name a helper at a question."""
+"""Maximum characters of its task in a helper's name at an approval prompt."""
 _NOT_OF_A_HELPER = ("argv", "environment", "origin", "add_dirs", "lost_log")
 """Fields of a session's first record that a helper's does not repeat."""
 _OF_THE_MODEL = ("api", "server", "call_form", "profile", "model_settings")
@@ -60,24 +58,26 @@ class Equipment(Record):
     log_fields: Mapping[str, JsonValue] = {}
     """Added to its first record."""
     changes: Callable[[], HelperChanges] = HelperChanges
-    """Asked when it has ended."""
+    """Returns the helper's changes, after it has ended."""
 
 
 Equip = Callable[[DelegatedTask, Policy, Interrupt], AbstractContextManager[Equipment]]
-"""Prepares what a helper needs, given the policy that holds and by what it is stopped, and clears it away. Raises ToolError
-where it cannot."""
+"""Takes a task, the policy in force and the helper's interrupt; prepares the equipment, and removes it at the end.
+
+Raises ToolError if that fails.
+"""
 AnotherModel = Callable[[Interrupt], OwnModel]
 """Makes one more model like the present one, with its own interrupt."""
 
 
 class DelegatedSessions:
-    """Runs the helpers of one agent: one after the other, or, where they only read, several at once."""
+    """Runs the helpers of one agent: one after the other, or several read-only ones at once."""
 
     def __init__(self, agent: Agent, equip: Equip, another_model: AnotherModel | None = None) -> None:
-        """Take the caller, the function that equips its helpers, and the one that makes a model for each simultaneous
-        helper.
+        """Keep the calling agent, the function that equips its helpers, and the one that makes a model for each.
 
-        If that is `None`, only one helper can run at a time, since its model is recorded, or played from a recording.
+        `another_model` is `None` if the model is being recorded or played back. Then only one helper can run at a time,
+        with the caller's model.
         """
         self._agent = agent
         self._equip = equip
@@ -89,14 +89,14 @@ class DelegatedSessions:
 
     @property
     def at_once(self) -> bool:
-        """Whether several may be at work at once."""
+        """Whether several helpers may run at once."""
         return self._another_model is not None
 
     def start(self, task: DelegatedTask, neighbour: Neighbour | None = None) -> DelegatedResult:
-        """Run a task, and return its result; with `neighbour` on any thread, beside others.
+        """Run a task and return its result. With `neighbour`, it runs beside others, on any thread.
 
-        The caller's run is stopped if the helper's end ends both. Raises ToolError if helpers are not available,
-        LogError, and KeyboardInterrupt if the person stops it.
+        Stops the caller's run too if the helper's stop reason requires it. Raises ToolError if helpers are not
+        available, LogError, and KeyboardInterrupt if the user stops it.
         """
         agent = self._agent
         run = agent.run_now
@@ -129,19 +129,19 @@ class DelegatedSessions:
     def _apart(self, neighbour: Neighbour | None) -> Iterator[tuple[Interrupt, Model]]:
         """Give a helper its place in the log; yield its interrupt and its model.
 
-        They are those of its caller, which waits for it meanwhile, or separate ones beside other helpers.
+        A helper that runs alone uses those of its caller, which waits for it. Beside other helpers it gets its own.
         """
         agent = self._agent
         if neighbour is None:
             before, is_done = agent.log.session, False
             try:
-                with agent.interrupt.hold():  # it opens windows of its own
+                with agent.interrupt.hold():  # the helper opens its own interrupt windows
                     yield agent.interrupt, agent.model
                     is_done = True
             except KeyboardInterrupt:
                 if not is_done:
                     raise
-                # What it came to is told; whoever asked meets the wish to stop where it goes on.
+                # The helper is done: its result is returned, and the caller sees the stop request when it goes on.
             finally:
                 agent.log.session = before
             return
@@ -156,7 +156,7 @@ class DelegatedSessions:
             model.close()
 
     def _number(self, parent: str, call: int, alike: Sequence[int]) -> int:
-        """Return the number of a helper in the caller's session; several at once are in the order of their calls."""
+        """Return the number of a helper in the caller's session. Helpers at once are numbered in the order of their calls."""
         if (parent, call) not in self._numbers:
             first = 1 + sum(session == parent for session, _ in self._numbers)
             self._numbers |= {(parent, other_call): number for number, other_call in enumerate(alike, start=first)}
@@ -177,7 +177,7 @@ class DelegatedSessions:
         def confinement(action: Action, verdict: Verdict) -> str:
             return helper.registry.confinement(action.tool, verdict.effects)
 
-        # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
+        # INVARIANT: entry points with changes that the user has not seen stay blocked for a helper's rules too.
         state = GateState(unseen=agent.gate.state.unseen)
         helper = Agent(
             model=model,
@@ -209,7 +209,7 @@ class DelegatedSessions:
             run.session.helpers_usage += helper_run.usage
 
     def _pass_on(self, run: Run, result: RunResult, number: int, neighbour: Neighbour | None) -> None:
-        """End the caller's run, and the helpers beside, if the helper's end ends all."""
+        """End the caller's run and the other helpers if the helper's stop reason requires it."""
         if result.stop not in _ENDS_ALL:
             return
         with self._lock:
@@ -222,9 +222,10 @@ class DelegatedSessions:
 
 
 def share_of(run: Run, among: int) -> Limits:
-    """Return the limits of one of `among` helpers of `run` that are had at once: SHARE of what is left, for one alone.
+    """Return the limits of each of `among` helpers at once: 1 / (among + 1) of the run's remaining limits.
 
-    Raises ToolError where nothing is left.
+    Each gets SHARE of the remaining seconds, since time passes for all of them at once. Raises ToolError if too little
+    remains, or if the cost is limited and unknown.
     """
     limits, usage = run.limits, run.whole_usage
     cost, seconds = run.cost, run.seconds_left
@@ -242,16 +243,15 @@ def share_of(run: Run, among: int) -> Limits:
         max_turns=turns,
         max_tokens=left_tokens,
         max_cost=left_cost,
-        max_seconds=None if seconds is None else seconds * SHARE,  # which pass for all of them at once
+        max_seconds=None if seconds is None else seconds * SHARE,  # time passes for all of them at once
         max_refusals=None if refusals is None else max(1, refusals),
     )
 
 
 def asked_for(helper_name: str, approver: Approver, confinement: Callable[[Action, Verdict], str]) -> Approver:
-    """Return an approver that names the asking helper, and the confinement of the call; a yes counts for the one
-    call.
+    """Return an approver that shows the helper's name and the call's confinement. An approval counts for one call only.
 
-    INVARIANT: `deny_all` stays itself: from it the gate knows beforehand that no person is there.
+    INVARIANT: `deny_all` is returned unchanged, since the gate compares with it to know that no user is there.
     """
     if approver is deny_all:
         return deny_all

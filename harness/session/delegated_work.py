@@ -1,4 +1,4 @@
-"""Equipment of helpers: fresh tools in the workspace that only read, or in a worktree whose changes become a patch."""
+"""Equipment of helpers: read-only tools in the workspace, or tools in a worktree whose changes become a patch."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from harness.session.session_place import SessionPlace
 
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
-"""Tools that are the conversation's own."""
+"""Tools of the main conversation that helpers do not get."""
 MOST_PATCH_BYTES = 1_000_000
-"""Maximum size of a patch that is read for the model; the file has all of it."""
+"""Maximum bytes of a patch that are shown to the model. The patch file is complete."""
 _ROLE = (
     "\n\nYou are a helper: another conversation of the model gave you the one task that follows, and reads nothing but your "
     "last answer. Nobody else reads it, and you cannot ask back. Answer shortly and with places (file:line)."
@@ -41,16 +41,17 @@ _READS = " You only read and look; you change nothing."
 
 
 def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> DelegatedSessions:
-    """Return the runner of a session's helpers; `another_model` as in DelegatedSessions.
+    """Return the `DelegatedSessions` of a session. `another_model` is passed to it.
 
-    Each has fresh tools for files, commands and scripts, since tools know what their conversation has read.
+    Each helper gets new tools for files, commands and scripts, since tools keep track of the files that their
+    conversation has read.
     """
     agent = session.agent
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
         tool_names = [name for name in agent.registry.names if name not in NOT_FOR_HELPERS]
-        if task.policy is HelperPolicy.SAME:  # servers are at work in the workspace of whoever asks
+        if task.policy is HelperPolicy.SAME:  # servers work in the caller's workspace
             tool_names = [name for name in tool_names if not is_of_server(name)]
         names = _names(task, tool_names)
 
@@ -72,7 +73,7 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
                 )
                 yield Equipment(
                     tools=tools_in(workspace, _hidden_in(policy, session_workspace.root)),
-                    # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
+                    # INVARIANT: the helper's changes are in the patch only, not in the caller's workspace.
                     policy=policy.guarding(session_workspace.root),
                     system=f"{system}{_works_in(workspace.root, session_workspace.root)}",
                     log_fields={**model, "workspace": workspace.root, "copy_of": session_workspace.root},
@@ -91,7 +92,7 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
 
 
 def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
-    """Return the absolute paths of what a policy hides in the workspace at `root`."""
+    """Return the absolute paths in the workspace at `root` that the policy hides."""
     return [os.path.join(root, place) for place in policy.sandbox.hide if not place.startswith(("/", "~"))]
 
 
@@ -114,9 +115,11 @@ def _works_in(folder: str, root: str) -> str:
 
 @contextmanager
 def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], HelperChanges]]]:
-    """Make a worktree of the workspace's repository, and remove it; yield the folder to work in, and what tells the changes.
+    """Make a worktree of the workspace's repository, and remove it at the end.
 
-    Raises ToolError where none can be made.
+    Yields the folder to work in, and a function that returns the changes.
+
+    Raises ToolError if it cannot be made.
     """
     root, environment = session.place.workspace.root, session.place.environment
     only_reads = "A helper that writes cannot be started here, one that only reads can"
@@ -125,7 +128,7 @@ def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], Helpe
             f"{only_reads}: the writing one needs a copy of a git repository, and the workspace is not in one."
         )
     around = os.path.realpath(tempfile.mkdtemp(prefix="harness-helper-"))
-    attempt = os.path.join(around, "copy")  # what git knows of worktrees beside it is forgotten where they are gone
+    attempt = os.path.join(around, "copy")  # in a folder of its own, since git forgets worktrees whose folders are gone
     try:
         os.mkdir(attempt)
         if is_within(attempt, root):
@@ -143,7 +146,7 @@ def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], Helpe
 
 
 def _changes(place: SessionPlace, folder: WorkFolder, attempt: str) -> HelperChanges:
-    """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
+    """Save the changes in a copy as a patch beside the outputs of commands, and return them."""
     out = os.path.join(place.workspace.outputs or place.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
     try:
         os.makedirs(out, mode=0o700)

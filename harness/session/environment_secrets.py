@@ -16,7 +16,7 @@ from harness.safe_files import MAY_USE, open_private, sync_path
 from harness.session.state import State
 
 KEY_BYTES = 32
-"""Length of the key: that of SHA-256's output, the minimum of RFC 2104, section 3."""
+"""Length of the key in bytes: the output length of SHA-256, the minimum in RFC 2104, section 3."""
 
 _ONE_WORD = regex(r"[A-Za-z0-9_+/=.~-]{20,4096}")
 _PUBLIC = regex(
@@ -40,7 +40,7 @@ _PLACES = (
     "_TYPE",
     "_PARALLELISM",
 )
-"""Endings of names that tell where a secret is stored or asked for, and not the secret."""
+"""Endings of variables that hold the location of a secret, not the secret itself."""
 _WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
 
 
@@ -56,15 +56,14 @@ def redactor_for(
     unless: Iterable[str] = (),
     tell: Callable[[str], None] = _ignore,
 ) -> Redactor:
-    """Return a redactor for `secrets` and for the environment's values that are withheld from commands and look
-    secret.
+    """Return a redactor for `secrets` and for environment values that look secret and are withheld from commands.
 
-    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value inside one of them
-    is not masked anywhere: every path in the log would lose a part, and undo, resuming and the audit with it. `tell`
-    gets problems in plain lines, never with a value in them.
+    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value that occurs in one
+    of them is not masked anywhere. Otherwise a part of every path in the log would be masked, which breaks undo,
+    resuming and the audit. `tell` gets problems as plain lines without the values.
 
-    The key is the installation's, so that equal secrets have equal marks in all its logs; it is made on first use. If
-    it can be neither read nor made, the key is random, and marks are equal within this process only.
+    The key is that of the installation, so that equal secrets have equal marks in all its logs. It is made on first
+    use. If it can be neither read nor made, a random key is used, and marks are equal within this process only.
     """
     readable, masked = tuple(unless), []
     for secret in dict.fromkeys((*secrets, *withheld_secrets(environment))):
@@ -107,7 +106,7 @@ def _secrets_in_address(address: str) -> list[str]:
         parts = urlsplit(address)
         return [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
     except ValueError:
-        return []  # what is no address is refused elsewhere
+        return []  # an invalid address is refused elsewhere
 
 
 def _sounds_secret(name: str) -> bool:
@@ -118,11 +117,11 @@ def _sounds_secret(name: str) -> bool:
 
 
 def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
-    """Return the values that commands do not get from the environment and that look secret, under any name.
+    """Return the environment values that are withheld from commands and look secret, whatever their variable's name.
 
-    A value is one if it looks random, or a shape matches inside it (then that part: a password in an address). Others
-    are left: the name of a host, a commit or a version is withheld as well, and text without them would become
-    unreadable. `secrets_of` knows the variables with secret names.
+    A value looks secret if it looks random, or if a shape of a secret matches inside it (then only that part: a password
+    in an address). Other withheld values, such as host names, commits and versions, are not returned: masking them
+    would make texts unreadable. `secrets_of` finds the variables with secret names.
     """
     passed_names = PASSED | SET | HARMLESS | {"PATH"}
     values = [value for name, value in environment.items() if name not in passed_names]
@@ -143,10 +142,10 @@ def _secrets_in(value: str) -> Iterator[str]:
 
 
 def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> bytes:
-    """Return the key of this installation's marks: `redaction_key` in the state folder; empty if it cannot be had.
+    """Return the key of this installation's marks (`redaction_key` in the state folder), or empty bytes if that fails.
 
-    Two processes that make it at once return the same key. One that is too short was torn when it was made, and is
-    made anew. Any other file in its place is neither used nor replaced; `tell` gets one line about it.
+    Two processes that make it at once return the same key. A key that is too short was written incompletely and is
+    replaced. Any other unusable file at that path is neither used nor replaced; `tell` gets one line about it.
     """
     path = state.redaction_key
     key = _read(path)
@@ -165,9 +164,7 @@ def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> byt
 
 
 def _read(path: str) -> bytes | str | None:
-    """Return the key at `path`, which may be too short; the problem of the file as text; or `None` if it does not
-    exist.
-    """
+    """Return the key at `path` (it may be too short), a text about a problem with the file, or `None` if it is missing."""
     try:
         descriptor = open_private(path, os.O_RDONLY, closed=MAY_USE)
     except FileNotFoundError:
@@ -186,7 +183,7 @@ def _read(path: str) -> bytes | str | None:
 
 
 def _make(path: str) -> None:
-    """Make a key at `path` if there is none: whole from the first moment, as link(2) gives a name only to what is written."""
+    """Make a key at `path` if there is none. It is never visible incomplete: link(2) names a file already written."""
     draft = _draft(path)
     try:
         os.link(draft, path)
@@ -198,9 +195,9 @@ def _make(path: str) -> None:
 
 
 def _make_anew(path: str) -> None:
-    """Replace a key that is too short, unless another process did: the holder of the old file's lock decides.
+    """Replace a key that is too short, unless another process has done so. A lock on the old file prevents a race.
 
-    INVARIANT: a whole key is never replaced. The opened file may be another process's new one already.
+    INVARIANT: a complete key is never replaced. The file is checked after locking, since it may be new already.
     """
     old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Exit codes: one table, from how a run ended to what the shell sees."""
+"""Exit codes, and the table from stop reasons to exit codes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Exit(IntEnum):
 
 
 def is_soft(code: int) -> bool:
-    """Say whether a code says that it was done: 1 takes its place where something that was asked for cannot be written."""
+    """Return whether a code means that the work was done. If a requested file cannot be written, 1 replaces such a code."""
     return code in (Exit.DONE, Exit.REFUSED)
 
 
 def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminated: bool) -> Exit:
     """Return the exit code for a run that ended with `stop`.
 
-    `refusals` counts the calls that were refused; `terminated` says that an interrupt was a SIGTERM or SIGHUP.
+    `refusals` is the number of refused calls. `terminated` says that the interrupt was a SIGTERM or SIGHUP.
     """
-    from harness.messages import StopReason  # `--version` needs the codes, and no conversation
+    from harness.messages import StopReason  # imported here, since `--version` needs only the codes
 
     match stop:
         case StopReason.COMPLETED:

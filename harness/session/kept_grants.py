@@ -1,4 +1,4 @@
-"""Grants that a person keeps for a workspace: a file of their own state folder, read strictly or not at all."""
+"""Grants that the user keeps for a workspace, in a file in their state folder. One invalid line invalidates the file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _NOTHING = GrantPattern(tools=())
 MOST_PLACES = 10_000
-"""That one grant sleeps because of: more than are ever compared."""
+"""Maximum number of changed places noted for one sleeping grant. More than are ever compared."""
 _GRANT_BEGINS = b'{"access": '
-"""Beginning of a line with a grant, since its keys are sorted. A line that revokes begins otherwise."""
+"""Beginning of every line with a grant, since keys are sorted. Lines that revoke a grant begin differently."""
 
 
 class KeptForWorkspace(Record):
@@ -35,10 +35,10 @@ class KeptForWorkspace(Record):
 
 
 class KeptGrants:
-    """The file of one workspace, one line a grant or the end of one; lines are only ever added, so that ids stay."""
+    """The grants file of one workspace. Each line adds, revokes or suspends a grant; lines are only ever appended."""
 
     def __init__(self, folder: str, name: str, workspace: str, *, now: Callable[[], float] = time.time) -> None:
-        """Take the folder of all such files, the name of this one without its ending, and the workspace (links followed).
+        """Name the file. `folder` holds all such files, `name` has no extension, `workspace` has its links followed.
 
         `now` is a clock, in seconds since 1970.
         """
@@ -47,7 +47,7 @@ class KeptGrants:
         self._now = now
 
     def read(self) -> KeptForWorkspace:
-        """Return the grants that are neither revoked nor expired. A file that is not wholly understood is ignored."""
+        """Return the grants that are neither revoked nor expired. A file with an invalid line is ignored as a whole."""
         now = _as_text(self._now())
         saved = self._read()
         return replace(saved, grants=tuple(grant for grant in saved.grants if not grant.until or now < grant.until))
@@ -69,11 +69,11 @@ class KeptGrants:
         return KeptForWorkspace(grants=tuple(grants.values()))
 
     def keep(self, pattern: GrantPattern, days: int | None = None) -> Grant | str:
-        """Add a grant for so many days, or until it is revoked; return it, on disk then, or why it cannot be kept."""
+        """Add a grant for `days` (`None`: until revoked). Return it once it is on disk, or the reason for a failure."""
         return self.keep_until(pattern, "" if days is None else _as_text(self._now() + days * 86_400))
 
     def keep_until(self, pattern: GrantPattern, until: str) -> Grant | str:
-        """Do as `keep`; `until` is the end of the grant, as `Grant.until` has it."""
+        """Add a grant like `keep`. `until` is its end in the form of `Grant.until`."""
         fields = {"workspace": self._workspace, **pattern_fields(pattern)}
         if until:
             fields["until"] = until
@@ -83,14 +83,14 @@ class KeptGrants:
         new_grant = _kept_grant(pattern, Origin(file=self.path, line=line), until)
         return next(
             (grant for grant in self._read().grants if grant.id == new_grant.id), new_grant
-        )  # it may sleep already
+        )  # read back, since it may be asleep
 
     def revoke(self, identity: str) -> str:
-        """Note the end of a grant; return the reason why that is not on disk, or an empty string."""
+        """Revoke a grant. Return the reason for a failure to write that, or an empty string."""
         return self._note({"revoked": identity})
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
-        """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
+        """Suspend a grant because of `changes`, or resume it if they are empty. Return the same as `revoke`."""
         from harness.place_changes import change_fields
 
         return self._note({"asleep": identity, "places": [change_fields(change) for change in changes[:MOST_PLACES]]})
@@ -127,13 +127,13 @@ class KeptGrants:
         if until and _as_text(_as_seconds(until)) != until:
             raise ValueError("until: must be a time such as 2026-11-30T12:00:00Z")
         grant = _kept_grant(pattern, Origin(file=self.path, line=number), until)
-        # INVARIANT: granted anew it sleeps on: what it changed is not answered for.
+        # INVARIANT: a suspended grant stays suspended when it is granted again, until its changes are reviewed.
         grants[grant.id] = replace(grant, changed=grants[grant.id].changed) if grant.id in grants else grant
 
     def _append(self, fields: Mapping[str, JsonValue]) -> int | str:
-        """Add one line; return its number, or the reason for a failure, such as an ignored file.
+        """Append one line. Return its number, or the reason for a failure, such as an invalid file.
 
-        A grant that a crash cut short at the end of the file is cut off first: its grantor never got a confirmation.
+        An incomplete grant at the end of the file (after a crash) is removed first, since it was never confirmed.
         """
         try:
             return self._written(fields)
@@ -157,7 +157,7 @@ class KeptGrants:
 
 
 def _put_to_sleep(grants: dict[str, Grant], identity: object, places: object) -> None:
-    """Take in that a grant sleeps, or with no places that it is awake. Raises ValueError."""
+    """Mark a grant as suspended because of `places`, or as active if there are none. Raises ValueError."""
     if not isinstance(places, list):
         raise ValueError("places is a list")  # noqa: TRY004
     from harness.place_changes import change_from
@@ -169,7 +169,10 @@ def _put_to_sleep(grants: dict[str, Grant], identity: object, places: object) ->
 
 
 def _cut_off_torn_grant(descriptor: int) -> None:
-    """INVARIANT: a torn line that may have revoked a grant stays, and with it no grant counts."""
+    """Cut off an incomplete last line if it is a grant.
+
+    INVARIANT: an incomplete line that may have revoked a grant stays, and makes the whole file invalid.
+    """
     data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     torn = data[data.rfind(b"\n") + 1 :]
     if torn.startswith(_GRANT_BEGINS):
@@ -194,5 +197,5 @@ def _as_seconds(text: object) -> float:
 
 
 def _error_text(error: OSError | ValueError) -> str:
-    """Return the error in words: an OSError without number and path, which precede it."""
+    """Return the text of an error. For an OSError, number and path are left out, since the caller adds the path."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

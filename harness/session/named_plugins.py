@@ -1,4 +1,4 @@
-"""Plugins of others: installed packages with an entry point in the group `harness.plugins`.
+"""Third-party plugins: installed packages with an entry point in the group `harness.plugins`.
 
 A plugin is loaded only if the user's own configuration names it (`plugins = ["name"]`); a project's file cannot. A plugin
 adds commands, slash commands, tools and forms of reports. It replaces nothing that ships.
@@ -18,7 +18,7 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import PLUGIN_TOOLS, is_from_outside
 
 GROUP = "harness.plugins"
-"""The group of entry points in which installed packages name their plugins."""
+"""Entry point group in which installed packages declare their plugins."""
 _WORDS = re.compile(r"[a-z][a-z0-9-]{0,31}( [a-z][a-z0-9-]{0,31})?", re.ASCII)
 _SLASH = re.compile(r"/[a-z][a-z0-9-]{0,31}", re.ASCII)
 _FORM = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
@@ -41,14 +41,14 @@ def named_plugins(file: ConfigFile) -> tuple[Plugin, ...]:
 
 
 def plugins_in(path: str) -> tuple[Plugin, ...]:
-    """Load the plugins that the configuration file at `path` names. Raises UsageError, also for any fault of the file."""
+    """Load the plugins that the configuration file at `path` names. Raises UsageError, also for an invalid file."""
     return named_plugins(load_config(path, current_folder()))
 
 
 def other_report_forms(options: Iterable[str], path: str) -> tuple[ReportForm, ...]:
-    """Return the forms of reports that plugins of others add, if one of `options` (FORM:FILE) does not ship.
+    """Return the report forms of third-party plugins. Empty, without loading any, if all forms in `options` ship.
 
-    `path` is the configuration file. Raises UsageError as `plugins_in`.
+    An option is FORM:FILE. `path` is the configuration file. Raises UsageError as `plugins_in` does.
     """
     if all(option.partition(":")[0] in REPORTS for option in options):
         return ()
@@ -56,7 +56,7 @@ def other_report_forms(options: Iterable[str], path: str) -> tuple[ReportForm, .
 
 
 def _loaded(name: str, origin: str) -> Plugin:
-    from importlib.metadata import entry_points  # 20 ms, for those who have plugins
+    from importlib.metadata import entry_points  # takes 20 ms to load, only if plugins are named
 
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
@@ -72,7 +72,7 @@ def _loaded(name: str, origin: str) -> Plugin:
 
 
 def _additions(plugin: Plugin) -> Iterator[tuple[str, str]]:
-    """Yield each thing that a plugin adds, and why it may not, or an empty text."""
+    """Yield a description of each addition of a plugin, and the reason why it is not allowed, or an empty string."""
     shipped = {*(name.partition(" ")[0] for name in COMMANDS), *STARTED_BY_AGENTS, "help"}
     for command in plugin.commands:
         first = command.name.partition(" ")[0]

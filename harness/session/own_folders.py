@@ -1,4 +1,4 @@
-"""The harness's own folders and the workspace are kept apart, so that no call reaches logs or policies."""
+"""Separation of the harness's own folders from the workspace, so that no call can write logs or policies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.session.state import State, current_folder, workspace_folder
 
 
 def fix_modes(state: State, tell: Callable[[str], None]) -> None:
-    """Close own files and folders that others may write, open those that are closed to their owner, and report each.
+    """Correct the modes of own files and folders that others may write, or that their owner cannot use. Report each.
 
-    A missing one, or another user's, is left: its user reports it.
+    Missing paths and those of another user are skipped: the code that uses them reports the problem.
     """
     for path, shut in _own_paths(state):
         try:
@@ -29,8 +29,8 @@ def fix_modes(state: State, tell: Callable[[str], None]) -> None:
 
 
 def _own_paths(state: State) -> Iterator[tuple[str, int]]:
-    """Yield the harness's own paths, with the bits of the mode that must not be set; a folder before its content."""
-    yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
+    """Yield the harness's own paths, each with the mode bits to clear. Folders precede their content."""
+    yield state.config, stat.S_IWOTH  # other programs use it too: clear only the bit that a start requires to be clear
     for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
         yield path, MAY_WRITE
     for path in (state.redaction_key, state.history):
@@ -50,9 +50,10 @@ def _in(folder: str) -> Iterator[str]:
 
 
 def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
-    """Correct one of them; return its problem, or an empty string. A path that is only read need not be writable.
+    """Correct the mode of one path. Return the problem that it had, or an empty string.
 
-    A file that root gave away is taken back if its folder is root's: a person's own are left to them. Raises OSError.
+    With `reads`, the path need not be writable. Root takes ownership of another user's file if its folder belongs to
+    root; otherwise another user's file is left alone. Raises OSError.
     """
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -79,7 +80,7 @@ def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
 
 
 def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
-    """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
+    """Return the folders that a run works in, and the one it is a copy of, links followed. Raises UsageError."""
     added_folders = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
     return workspace_folder(arguments.cwd), *(os.path.realpath(folder) for folder in added_folders)
 
@@ -87,8 +88,8 @@ def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
 def output_path(path_argument: str, folders: Sequence[str], *, shown_as: str = "") -> str:
     """Return the absolute path of `path_argument`, links followed; `shown_as` is its name in messages.
 
-    A link in one of `folders` (absolute, links followed) may be of the repository's or the model's making: it may
-    lead to any file of the person's. Raises UsageError if the way crosses one.
+    Raises UsageError if the path crosses a link in one of `folders` (absolute, links followed). The repository or the
+    model may have made such a link, and it may lead to any of the user's files.
     """
     waiting = os.path.join(current_folder(), path_argument).split("/")[::-1]
     real, links = "", 0
@@ -103,7 +104,7 @@ def output_path(path_argument: str, folders: Sequence[str], *, shown_as: str = "
         try:
             target = os.readlink(at)
         except (OSError, ValueError):
-            real = at  # no link, or nothing there: whoever opens it says so
+            real = at  # not a link, or missing: opening it later reports that
             continue
         links += 1
         if links > MAX_LINKS:
@@ -128,10 +129,11 @@ def refuse_own_folders(workspace: Workspace, state: State) -> None:
 
 
 def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str | None:
-    """Return the path of the log of `--log`, links followed; `None` without the flag.
+    """Return the path given with `--log`, links followed, or `None` without the flag.
 
-    Raises UsageError if a command could write it: in the workspace, except in the harness's own folders (see
-    `keep_own_folders`). A place elsewhere that a policy opens is not opened if it holds the log (see `walls_for`).
+    Raises UsageError if a command could write it, that is, if it is in the workspace and not in the harness's own
+    folders (see `keep_own_folders`). A folder elsewhere that a policy makes writable is not made so if it contains the
+    log (see `walls_for`).
     """
     if arguments.log is None:
         return None
@@ -145,9 +147,9 @@ def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str |
 
 
 def keep_own_folders(workspace: Workspace, state: State) -> None:
-    """See to it that no command can make the harness's own folders, or write them, where they lie in the workspace.
+    """Make own folders inside of the workspace, so that the sandbox can keep commands from making or writing them.
 
-    Raises UsageError where nothing could keep a command that may write the workspace from them.
+    Raises UsageError if they cannot be made, or if bubblewrap, which protects them, does not work.
     """
     inside = [folder for folder in state.guarded if is_within(folder, workspace.root)]
     if not inside:
@@ -162,6 +164,6 @@ def keep_own_folders(workspace: Workspace, state: State) -> None:
         )
     try:
         for folder in inside:
-            os.makedirs(folder, mode=0o700, exist_ok=True)  # what is not there cannot be hidden
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # bubblewrap can protect only folders that exist
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be made: {error.strerror}") from None

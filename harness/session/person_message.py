@@ -1,4 +1,4 @@
-"""A message of the person as the model has it: their own words, and what the harness says before or behind them."""
+"""User messages as sent to the model: the user's own words, with text that harness adds before or after them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FILES_READ = (
 )
 """Text between the words of a command and the files that they name."""
 RAN_BY_PERSON = "[The person ran this command themselves:]"
-"""The first line of what a command of theirs printed; the last one is its end in brackets."""
+"""First line before the output of a command that the user ran. After the output, a last line in brackets tells its end."""
 _PRINTED = regex(rf"{re.escape(RAN_BY_PERSON)}\n.*\n\[(?:exit code -?\d+|[a-z_]+)\]\n\n", re.DOTALL)
 
 
 def own_words(text: str) -> str:
-    """Return a message of the person without what the harness said before it, and read for it."""
+    """Return a user message without the text that harness added: notes before it, files read for it, command output."""
     text = text.partition(f"\n\n{FILES_READ}\n")[0]
     for words in (INTERRUPTED, UNANSWERED, PLAN_ON, PLAN_OVER):
         text = text.removeprefix(words).lstrip("\n")

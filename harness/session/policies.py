@@ -17,7 +17,7 @@ from harness.session.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.text.visible import visible_line
 
 _BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
-"""The layers of which one holds at a time, between the machine's and the project's."""
+"""Layers between the machine's and the project's. Exactly one of them is in force at a time."""
 
 
 def assemble(
@@ -29,13 +29,16 @@ def assemble(
     pinned: str | None = None,
     examples: bool = True,
 ) -> Policy:
-    """Return the policy that holds in `workspace`: managed, then `names` or the user's or the shipped `fallback`,
-    then the project's, which only tightens until the user trusts exactly its content.
+    """Return the policy in force in `workspace`, combined from up to three layers.
 
-    `pinned` is the SHA-256 that the file of the policy `names` must have; `examples` as in `load_policy`, though those of
-    shipped policies are tried by our tests and `harness policy check` alone. Raises UsageError if nothing is named to have it,
-    and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
-    because it is broken.
+    They are the managed policy; then `names`, or else the user's or the shipped `fallback`; then the project's, which
+    only tightens unless the user has trusted exactly its content.
+
+    `pinned` is the SHA-256 that the policy of `names` must have. `examples` says whether examples are tried, as in
+    `load_policy`; those of shipped policies are never tried here, only by our tests and `harness policy check`.
+
+    Raises UsageError for `pinned` without `names`. Raises PolicyError for another digest, and for a layer that cannot
+    be read or parsed: an invalid layer is never skipped.
     """
     layers = []
     if os.path.lexists(MANAGED_POLICY):
@@ -57,7 +60,7 @@ def assemble(
 
 
 def load_named(policy_names: str | Sequence[str], *, examples: bool = True) -> Policy:
-    """Return the policies that `--policy` names, by file or shipped name, put together: the strictest of them decides.
+    """Load the policies that `--policy` names (by file or shipped name) and combine them: the strictest decides.
 
     `examples` as in `assemble`. Raises PolicyError.
     """
@@ -66,12 +69,12 @@ def load_named(policy_names: str | Sequence[str], *, examples: bool = True) -> P
 
 
 class PolicyInForce:
-    """The meaning of `--policy FILE` in each workspace: with the managed policy, and the project's if there is one."""
+    """The policy that `--policy FILE` puts in force in each workspace, with the managed and the project's policy."""
 
     def __init__(self, policy_names: str | Sequence[str], environment: Mapping[str, str], *guarded: str) -> None:
-        """Take the policies' files or shipped names, and further files that no call may write.
+        """Keep the policies' files or shipped names, and further files that no call may write.
 
-        Raises PolicyError for a policy that does not load, also where no call is judged in the end.
+        Raises PolicyError at once for a policy that does not load.
         """
         load_named(policy_names)
         self._policy_names = policy_names
@@ -80,7 +83,7 @@ class PolicyInForce:
         self._policies: dict[str, Policy] = {}
 
     def at(self, workspace: Workspace) -> Policy:
-        """Return the policy that holds in `workspace`. Raises PolicyError."""
+        """Return the policy in force in `workspace`. Raises PolicyError."""
         policy = self._policies.get(workspace.root)
         if policy is None:
             policy = assemble(self._state, workspace.root, names=self._policy_names, fallback="default")
@@ -89,7 +92,9 @@ class PolicyInForce:
 
 
 def with_digest(policy: Policy, sha256: str | None) -> Policy:
-    """Return a policy whose digest is `sha256`, if that is not None: that of its file, or `Policy.sha256` over several.
+    """Return `policy` after checking that its digest is `sha256` (`None`: no check).
+
+    The digest is that of its file, or `Policy.sha256` for several files.
 
     Raises PolicyError for another digest.
     """
@@ -105,7 +110,7 @@ def _project_policy(state: State, path: str, examples: bool) -> Policy:
 
 
 def _check_managed(path: str) -> None:
-    """Refuse a managed policy that others than root could have written."""
+    """Raise PolicyError for a managed policy that users other than root could have written."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -115,7 +120,7 @@ def _check_managed(path: str) -> None:
 
 
 def describe(policy: Policy) -> str:
-    """Return the policy in a few words: its layers and where they come from."""
+    """Return a short description of the policy: its layers, and the source and digest of each."""
     parts = []
     for source in policy.sources:
         note = "" if source.trusted else ", not trusted: only what tightens counts"
@@ -124,7 +129,7 @@ def describe(policy: Policy) -> str:
 
 
 def source_name(source: PolicySource) -> str:
-    """Return the name of a policy's file: `shipped default` for one of the program's own, else layer and path."""
+    """Return a name for a policy's file: `shipped NAME` for one of the program's own, otherwise layer and path."""
     name = shipped_name(source.path)
     return f"shipped {name}" if name else f"{source.layer.value} {visible_line(source.path, 1_000)}"
 
@@ -136,7 +141,7 @@ def shipped_name(path: str) -> str:
 
 
 def without_shipped_folder(text: str) -> str:
-    """Return a text without the folder of the shipped policies, which is the program's own and no place to edit."""
+    """Remove the folder of the shipped policies from a text, since users should not edit files there."""
     return text.replace(f"{_shipped_folder()}/", "")
 
 
@@ -145,7 +150,7 @@ def _shipped_folder() -> str:
 
 
 def home_of_rules(policy: Policy, state: State) -> str:
-    """Return the place for a person's own rules while `policy` is in force, in words: never a file of the program."""
+    """Describe the file for the user's own rules while `policy` is in force. It is never a file of the program."""
     base_path = next(
         (source.path for source in policy.sources if source.layer in _BASES), shipped_policy_path("default")
     )
@@ -158,19 +163,20 @@ def home_of_rules(policy: Policy, state: State) -> str:
 
 
 def with_plan_mode(policy: Policy) -> Policy:
-    """Return `policy` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
+    """Return `policy` with plan mode's policy over it. Reads only the shipped file. Raises PolicyError.
 
-    INVARIANT: nothing is decided more laxly than by `policy`, no command but one that only reads runs, and no file is
-    written: an auto rule counts for reading files, and for tools from outside that only read, a confirm rule refuses (it
-    would lift a refusal by default, see verdict.evaluate), and readers run, and files are read, only where `policy` lets
-    them. Of tools from outside that can do nothing but read, `policy` decides.
+    INVARIANT: no decision is laxer than that of `policy`, only read-only commands run, and no file is written. Auto
+    rules count only for reading files and for read-only tools from outside. Confirm rules refuse, since they would lift
+    a refusal by default (see verdict.evaluate). Readers run and files are read only if `policy` permits it. For tools
+    from outside that can only read, `policy` decides.
     """
     return put_over(policy, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
 
 
 def held_to_reading(policy: Policy) -> Policy:
-    """Return `policy` with the policy of helpers that only read over it; what holds of plan mode holds of it. Raises
-    PolicyError.
+    """Return `policy` with the policy of read-only helpers over it. Raises PolicyError.
+
+    The INVARIANT of `with_plan_mode` applies.
     """
     return put_over(policy, load_policy(shipped_policy_path("helper"), layer=Layer.SHIPPED))
 
@@ -178,8 +184,8 @@ def held_to_reading(policy: Policy) -> Policy:
 def put_over(policy: Policy, overlay: Policy) -> Policy:
     """Return `policy` with plan mode's `overlay` over it, as `with_plan_mode` says.
 
-    An `auto` of the overlay counts for a tool of which `policy` says something itself, by name or by `default`: the
-    stricter of the two then decides. Of a tool that `policy` is silent on, it would make an `auto` out of a `confirm`.
+    An `auto` default of the overlay counts only for a tool that `policy` itself has a default for, by name or by
+    `default`; the stricter of the two then decides. For any other tool it would turn a `confirm` into an `auto`.
     """
     if not any(readers.on for readers in policy.readers):
         overlay = replace(overlay, readers=())
@@ -202,6 +208,6 @@ def _tightened(rule: Rule) -> Rule:
 
 
 def _reads(rule: Rule) -> bool:
-    """Say whether an auto rule is about reading, and nothing else: of files, or by tools that its author takes to only read."""
+    """Return whether an auto rule covers reading only: of files, or by tools that its author marked as read-only."""
     only_read = rule.files is not None and rule.files.access == (Access.READ,)
     return rule.argv is None and (rule.only_reads or only_read)

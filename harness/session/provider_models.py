@@ -1,4 +1,4 @@
-"""The models of a session: the one that its settings name, those that `/model` chooses, and one for each helper."""
+"""The models of a session: the one in its settings, those chosen with `/model`, and one for each parallel helper."""
 
 from __future__ import annotations
 
@@ -38,18 +38,20 @@ class ProviderModels:
         return self._named_model
 
     def of(self, settings: Settings, policy: Policy) -> Model:
-        """Return the model that `settings` name, for calls that `policy` judges. Raises UsageError as `model_from` does, and
-        where it could call nothing."""
+        """Return the model that `settings` name.
+
+        Raises UsageError as `model_from` does, and if under `policy` the model could not call any tool.
+        """
         return self.calling(
             self._make(settings, self.tools.place.interrupt, self.tools.front.countdown), settings, policy
         )
 
     def another(self, settings: Settings, policy: Policy, interrupt: Interrupt) -> OwnModel:
-        """Return one more model, stopped by `interrupt`, for a helper that works beside others."""
+        """Return another model, stopped by `interrupt`, for a helper that runs beside others."""
         return self.calling(self._make(settings, interrupt, interrupt.sleep), settings, policy)
 
     def calling(self, model: _Model, settings: Settings, policy: Policy) -> _Model | TextCalls:
-        """Return the model with its calls in the form that `settings` name. Raises UsageError where it could call nothing."""
+        """Return the model, wrapped if `settings` ask for calls as text. Raises UsageError if it could not call any tool."""
         if settings.calls.value != "text":
             return model
         from harness.models.text_calls import TextCalls

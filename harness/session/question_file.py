@@ -1,7 +1,7 @@
-"""A question as a file: a judged call and what may be granted for it, whole, so that another process shows the very same.
+"""Question files: a judged call and the grants on offer, so that another process can show the same approval prompt.
 
-Records are kept in a list, each once, and named by their place in it: parts that are the same object stay so. Only the records
-named here can come out of a file.
+The file has a list that holds each record once. Records refer to each other by index, so that shared objects stay
+shared. Only the record types listed here can be read from a file.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from harness.tool_kinds import Does, ToolKind
 
 
 class QuestionError(Exception):
-    """A file that holds no question that could be shown; the text says why."""
+    """Raised for a file without a valid question. The text gives the reason."""
 
 
 class WaitingQuestion(Record):
-    """A call that another agent wants to make, and that waits for a person."""
+    """A call of another agent that waits for the user's approval."""
 
     agent: str
-    """Name of the agent, by its maker."""
+    """Name of the agent's product."""
     session: str
-    """The agent's name of its session."""
+    """The agent's own ID of its session."""
     workspace: str
     confinement: str
     """Confinement of the call, in words."""
     level: str
     """Confinement of this workspace's commands."""
     writes: tuple[str, ...]
-    """Places that every allowed command may write, by the policy."""
+    """Places that the policy lets every allowed command write."""
     asked: float
     """Time of the question, in seconds since 1970."""
     until: float
-    """Time at which it is refused without an answer."""
+    """Time at which the call is refused if there is no answer, in seconds since 1970."""
     action: Action
-    """Without its raw arguments, and without what a tool would run."""
+    """The judged call, without its raw arguments and without the tool's request object."""
     verdict: Verdict
     offer: Offer | str
     """The grants on offer, or the reason for none."""
@@ -86,7 +86,7 @@ _LEFT_OUT: Mapping[tuple[type[Record], str], Any] = {
     (PathAccess, "below"): NO_NAMES,
     (Rule, "matchers"): (),
 }
-"""Fields that no question shows, which may be large, and their replacements."""
+"""Fields that are left out because they may be large and no prompt shows them, with their replacements."""
 _OF_RULES = ("id", "decision", "origin", "layer")
 """The fields of a rule that are shown."""
 
@@ -99,7 +99,7 @@ def packed(question: WaitingQuestion) -> bytes:
 
 
 def unpacked(data: bytes) -> WaitingQuestion:
-    """Return the question that `packed` made these bytes of. Raises QuestionError."""
+    """Return the question from the bytes that `packed` returned. Raises QuestionError."""
     try:
         packed_question = json.loads(data)
         if packed_question["harness"] != __version__:
@@ -120,7 +120,7 @@ class _Packing:
 
     def __init__(self) -> None:
         self.records: list[JsonValue] = []
-        """Each behind those that it holds."""
+        """Packed records. Each follows the records that it refers to."""
         self._places: dict[int, int] = {}
 
     def value(self, value: object) -> JsonValue:

@@ -1,7 +1,7 @@
 """Commands and files that a suggested rule may cover: an allow-list over the models of programs.
 
-Dull on purpose. A command that a model does not vouch for, that runs code from its words, or that is irreversible is
-left to the person, with the reason.
+Simple on purpose. No rule is suggested for a command that no model covers, that runs code from its words, or that is
+irreversible. The user decides on those, and gets the reason.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
 
 Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]] | Mapping[str, Sequence[str]]"
-"""The value of a rule's key: in a nested list, each is an alternative."""
+"""The value of a rule's key. The items of a nested list are alternatives."""
 
 _MOST_ID = 40
 _KEY_WIDTH = 9
 
 
 def rule_text(keys: Mapping[str, Value]) -> str:
-    """Return one `[[rule]]`; of lists that are empty, nothing. Its texts must hold no lone surrogate."""
+    """Return one `[[rule]]` as TOML, without keys whose value is empty or false. Texts must have no lone surrogates."""
     lines = [f"{key:{_KEY_WIDTH}} = {_value(value)}" for key, value in keys.items() if value]
     return "".join(f"{line}\n" for line in ("[[rule]]", *lines))
 
 
 def rule_id(words: str, used_ids: Iterable[str]) -> str:
-    """Return a name for a rule about these words, that no other has."""
+    """Return a name for a rule about these words that is not in `used_ids`."""
     slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in words.lower())
     name = "-".join(part for part in slug.split("-") if part)[:_MOST_ID].rstrip("-") or "rule"
     used, number, candidate = set(used_ids), 1, f"suggested-{name}"
@@ -75,7 +75,7 @@ def _character(char: str) -> str:
 _SECRET = re.compile(
     r"(?:^|[._-])env(?:$|[._-])|^id_(?:rsa|dsa|ecdsa|ed25519)|secret|credential|passw|\.(?:pem|key|p12|pfx|jks|kdbx)$"
 )
-"""Names of files that tend to hold secrets, or to set what programs run with."""
+"""Names of files that often hold secrets or the environment of programs."""
 
 
 def is_plain(name: str) -> bool:
@@ -84,7 +84,7 @@ def is_plain(name: str) -> bool:
 
 
 def file_problem(path: PathAccess) -> str:
-    """Return the reason why a rule about one file cannot be about this one, or an empty string."""
+    """Return the reason why no rule can cover this file, or an empty string."""
     if not all(map(is_plain, path.names)):
         return "its name cannot stand in a rule as it is"
     if path.place is not Place.INSIDE:
@@ -93,7 +93,7 @@ def file_problem(path: PathAccess) -> str:
 
 
 def name_problem(path: PathAccess) -> str:
-    """Return the reason in the names of a file of the workspace against a rule about it, or an empty string."""
+    """Return the reason why a workspace file's names rule out a rule about it, or an empty string."""
     if any(is_entry_point(name) for name in (path.real, *path.names)):
         return "builds and tests run it without naming it"
     parts = [part for name in path.names for part in name.casefold().split("/")]
@@ -105,7 +105,7 @@ def name_problem(path: PathAccess) -> str:
 
 
 def is_about(path: PathAccess, name: str) -> bool:
-    """Say whether a path is the file of that name in the workspace, or a tree that may hold it."""
+    """Return whether a path is the workspace file `name`, or a tree that may contain it."""
     if name in path.names or name in path.below:
         return True
     if not path.tree:
@@ -114,12 +114,12 @@ def is_about(path: PathAccess, name: str) -> bool:
 
 
 def may_mention(text: str, name: str) -> bool:
-    """Return whether an otherwise unknown text may be about a file."""
+    """Return whether a text that could not be parsed may refer to a file."""
     return name in text or basename(name) in text
 
 
 _TAKES_NOTHING_AWAY = frozenset(("mkdir", "touch"))
-"""Programs that write what they name, and leave what was in it."""
+"""Programs that write the named paths without losing existing content."""
 _GO = "./... . -v -race -short -count=1 -failfast"
 _CARGO = (
     "-q -v --quiet --verbose --release --workspace --all --lib --bins --tests --examples --benches --all-targets "
@@ -138,19 +138,21 @@ _OWN_TESTS = {
     "go test": _GO,
     "go vet": _GO,
 }
-"""Programs that run the tests or the build of the project that they are started in, and the words that may follow: none
-of these names a script, a plugin, a configuration or a command. Not make, npm, tox and the like: those run command lines
-out of files."""
+"""Programs that test or build the project in the current folder, and the words that may follow.
+
+None of these words names a script, plugin, configuration or command. Make, npm, tox and similar programs are left out,
+since they run command lines from files.
+"""
 _NEEDS_NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 
 
 def quoted_command(command: Command) -> str:
-    """Return the command as bash reads it back, each word quoted where it must be."""
+    """Return the command as a bash command line, with words quoted if necessary."""
     return " ".join(map(_quoted, command.argv))
 
 
 def command_problem(commands: Iterable[Command]) -> str:
-    """Return the reason why a frequent command cannot be allowed by its words, or an empty string."""
+    """Return the first reason why a rule cannot allow one of the commands by its words, or an empty string."""
     return next((problem for command in commands if (problem := _problem(command))), "")
 
 
@@ -173,7 +175,7 @@ def _words_problem(command: Command) -> str:
 
 
 def _act_problem(command: Command) -> str:
-    """Return the reason in the model of its program, or the fact that there is no model."""
+    """Return the reason from the model of the program, or that it has none. Empty if the model permits a rule."""
     name = basename(command.argv[0])
     unknown = f"what it does is not known: {command.gap or 'no model covers it'}"
     if not command.model:
@@ -198,7 +200,7 @@ def _act_problem(command: Command) -> str:
 
 
 def _run_problem(command: Command) -> str:
-    """Return the reason why it is not plainly the project's own tests or build, or an empty string."""
+    """Return the reason why a command is not clearly the project's own tests or build, or an empty string."""
     argv = command.argv
     for count in (1, 2):
         words = _OWN_TESTS.get(" ".join(argv[:count]))
@@ -210,7 +212,7 @@ def _run_problem(command: Command) -> str:
 
 def _paths_problem(command: Command) -> str:
     if command.act is Act.RUNS:
-        return ""  # its words are of a list of their own
+        return ""  # `_run_problem` checked its words against a list
     for path in command.paths:
         problem = _path_problem(path)
         if problem:

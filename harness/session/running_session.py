@@ -1,7 +1,7 @@
-"""The last step of a session: its gate, agent and model at work, with its log.
+"""`RunningSession`, the last step of a session: the agent with its gate, model and log.
 
-A session is made in four steps, each frozen when the next begins: SessionPlace, SessionRules, SessionTools, and this. Mistakes
-in flags, settings and policies are found before the log is opened.
+A session is made in four steps: SessionPlace, SessionRules, SessionTools and RunningSession. Each step is frozen before
+the next begins. Mistakes in flags, settings and policies are found before the log is opened.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from harness.log.heads_file import KnownHead
 
 WAITING, MOST_AT_ONCE = 4, 32
-"""Calls that only read and run at once: so many more than there are processors, and at the most."""
+"""Read-only calls that run at once: `WAITING` more than there are processors, at most `MOST_AT_ONCE`."""
 
 
 class RunningSession:
-    """A begun session: the steps that it was made in, and the state that may change while it runs."""
+    """A started session: the results of the steps before, and the state that may change while it runs."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class RunningSession:
         self.settings: Settings = self.place.settings
         """The settings of the model that answers now."""
         self.policy: Policy = self.rules.policy
-        """The policy of the files. In plan mode the gate judges by a stricter one."""
+        """The policy from the files. In plan mode the gate uses a stricter one."""
         self._parts = parts
 
     def change_policy(self, session: Session, policy: Policy, reason: str, *, judged_by: Policy) -> None:
-        """Hold to `policy` from now on, and have the gate judge by `judged_by`, which is stricter in plan mode.
+        """Use `policy` from now on. The gate judges by `judged_by`, which is stricter in plan mode.
 
         Raises LogError and ValueError as Agent does; then nothing is changed.
         """
@@ -90,10 +90,10 @@ class RunningSession:
         self.policy = policy
 
     def change_model(self, session: Session, settings: Settings) -> None:
-        """Ask the model that `settings` name from now on. Raises UsageError and LogError."""
+        """Use the model that `settings` name from now on. Raises UsageError and LogError."""
         model = self.models.of(settings, self.policy)
         withhold(not_for(settings))
-        # What a provider wants back with its replies goes to the model that made them, and to no other.
+        # `echo` is a provider's data about its own replies. It must not be sent to another model.
         messages = session.messages[1:]
         if any(message.echo for message in messages):
             without = tuple(replace(message, echo="") for message in messages)
@@ -103,7 +103,7 @@ class RunningSession:
         self.tools.attachments.settings = self.settings = settings
 
     def another_model(self, interrupt: Interrupt) -> OwnModel:
-        """Return one more model, as the settings name it now, stopped by `interrupt`."""
+        """Return another model with the current settings, stopped by `interrupt`."""
         return self.models.another(self.settings, self.policy, interrupt)
 
     def warm_up(self) -> None:
@@ -128,9 +128,10 @@ def begin_session(
     done_marker: str | None = None,
     check_answer: Callable[[str, float | None], str] | None = None,
 ) -> RunningSession:
-    """Open the log, and make the agent of the tools in `models`; Agent.start writes the first record.
+    """Open the log and make the agent from the tools in `models`. `Agent.start` writes the first record.
 
-    `model` is a recorded or played one; None: the model that the settings name. `mode` and `header` are for the first record.
+    `model` is a model that is recorded or played back; `None` is the model that the settings name. `mode` and `header`
+    are fields of the first record.
     Raises UsageError, LogError, and ValueError as Agent does.
     """
     tools = models.tools
@@ -187,9 +188,9 @@ def begin_session(
         raise
     session = RunningSession(models=models, agent=agent, system=system, templates=templates, header=first, parts=parts)
     if any(tool.spec.name == "delegate" for tool in tools.tools):
-        from harness.session.delegated_work import helpers_of  # with the first that may be had
+        from harness.session.delegated_work import helpers_of  # imported only if helpers are on offer
 
-        # What a recorded model answers has one order, so its helpers work one after the other.
+        # A recording has one order of replies, so helpers of a recorded model run one after the other.
         tools.seat.take(helpers_of(session, session.another_model if model is None else None))
     return session
 
@@ -197,8 +198,10 @@ def begin_session(
 def _parts_of(
     tools: SessionTools, log: ActionLog, approver: Approver
 ) -> tuple[ActiveParts, Callable[[], OutsideTools | None]]:
-    """Return the parts that plugins add, which start with `warm_up` or the first request, and the function that tells of
-    their tools. Raises UsageError."""
+    """Return the parts that plugins add, and the function that returns changes of their tools. Raises UsageError.
+
+    The parts start with `warm_up` or at the first request.
+    """
     active_parts = [part_of(key) for key in tools.place.extensions.sections]
     if not active_parts:
         return ActiveParts(), no_more_tools
@@ -245,16 +248,17 @@ def _told_of_skills(words: OwnWords) -> str:
 
 
 def calls_at_once() -> int:
-    """Return the number of reading calls that may run at once on this machine: they wait for disks more than they
-    compute.
+    """Return the number of read-only calls that may run at once on this machine.
+
+    It exceeds the number of processors, since these calls mostly wait for disks.
     """
     return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)) + WAITING)
 
 
 def collect() -> None:
-    """Look for garbage from here on, which a start does not: a third of a short run would go into it (bench/beside.py).
+    """Turn on garbage collection, which is off during the start: it would take a third of a short run (bench/beside.py).
 
-    What is there is left out: what an import leaves lives as long as the process.
+    Existing objects are excluded, since objects made by imports live as long as the process.
     """
     gc.freeze()
     gc.enable()

@@ -1,4 +1,4 @@
-"""The attachments of one session: their bytes are stored beside its log, and sent to a model that takes them."""
+"""The attachments of one session: stored beside its log, and sent to a model that supports them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SessionAttachments:
     """Stores the attachments of a session. Tools, models and the prompt share it before the log is open."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the settings in force."""
+        """Keep the settings in force."""
         self.settings = settings
         """The settings of the current model; replaced when the model changes."""
         self._attachments: KeptAttachments | None = None
@@ -34,7 +34,7 @@ class SessionAttachments:
         return f"pictures = false ({setting.origin})"
 
     def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
-        """Store the bytes and return the attachment that names them. Raises OSError."""
+        """Store the bytes and return an attachment that refers to them. Raises OSError."""
         if self._attachments is None:
             raise OSError(0, "there is no log yet")
         return self._attachments.keep(data, media_type, width, height)
@@ -44,6 +44,6 @@ class SessionAttachments:
         return self._attachments.bytes_of(digest) if self._attachments is not None else None
 
     def take_over(self, messages: Sequence[Message], log: str) -> int:
-        """Copy the attachments of a conversation from beside the log at `log`; return the number of missing ones."""
+        """Copy the attachments of a conversation from the folder of another log. Return the number of missing ones."""
         attachments = tuple(dict.fromkeys(attachment for message in messages for attachment in message.attachments))
         return self._attachments.take_over(attachments, log) if self._attachments is not None and attachments else 0

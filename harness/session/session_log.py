@@ -1,4 +1,4 @@
-"""The action log that a session writes: opened where it can be relied on, its head noted while it grows, and closed."""
+"""The action log of a session: checked and opened, its head noted while it grows, and closed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 NOTE_RECORDS = 256
-"""A head is noted at least once in so many records."""
+"""Maximum number of records between two notes of the head."""
 NOTE_SECONDS = 60.0
-"""And once in so many seconds, while records come."""
+"""Seconds after which the next record causes a note of the head."""
 
 
 class HeadNotes:
-    """Notes the head of a log during its growth: an observer of its records, so that a kill leaves a recent head.
+    """Notes the head of a log as it grows, so that a recent head remains after a kill. It observes the log's records.
 
-    A failure to note is ignored until the end, when `State.record_head` raises. At the first record it is reported.
+    A failure is reported at the first record and ignored later. At the end, `State.record_head` raises for it.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class HeadNotes:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` gives seconds, and is never set back."""
+        """Prepare to note heads. `clock` returns monotonic seconds."""
         self._state = state
         self._log = log
         self._tell = tell
         self._clock = clock
         self._is_first = True
         self._next_count = 0
-        """The first record is noted at once."""
+        """Record count at which the head is noted next. 0, so that the first record is noted at once."""
         self._next_at = 0.0
 
     def record(self, record: object) -> None:  # noqa: ARG002 - an observer's one argument; the log knows more
-        """Note the head if it is time to."""
+        """Note the head if enough records or seconds have passed."""
         if self._log.count < self._next_count and self._clock() < self._next_at:
             return
         self._next_count = self._log.count + NOTE_RECORDS
@@ -67,13 +67,13 @@ class HeadNotes:
 def opened_log(
     state: State, redactor: Redactor, *, path: str | None, workspace: str, tell: Callable[[str], None]
 ) -> ActionLog:
-    """Open the log at `path`, or a new one for a session in `workspace` where it is None.
+    """Open the log at `path`, or a new one for a session in `workspace` if `path` is `None`.
 
-    An existing log is checked first. Where the head that was noted when it was closed is still its end, its chain is read
-    up to there; what its records say is not judged again, which `harness audit verify` does. Any other log is judged as a
-    whole. That it is gone on with is noted before the first record. `tell` shows lines about what goes wrong later.
+    An existing log is checked first. If it still ends with the head that was noted at its close, only its hash chain is
+    verified. Any other log is verified completely, as `harness audit verify` does. Before the first new record, a note
+    says that the log is being continued. `tell` shows lines about later problems.
 
-    Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
+    Raises LogError if it cannot be opened or fails the check, UsageError if the heads file cannot be read.
     """
     if path is None:
         new = state.new_log_path(workspace)
@@ -99,7 +99,7 @@ def opened_log(
 
 
 def lost_log(state: State, path: str | None) -> KnownHead | None:
-    """Return the facts about a missing log of this name, and note that another takes its place.
+    """Return the noted head of a missing log at `path`, and note that a new log replaces it.
 
     `None` if none is missing. Raises LogError if no head can be noted, UsageError if the heads file cannot be read.
     """
@@ -111,20 +111,20 @@ def lost_log(state: State, path: str | None) -> KnownHead | None:
     noted_head = state.known_head(path)
     if noted_head is None or not noted_head.is_missed:
         return None
-    # Before the new log is there: of what a kill leaves behind, nothing must look like a tail that somebody cut off.
+    # Noted before the new log exists: after a kill in between, the log must not look as if its tail was cut off.
     state.record_loss(noted_head)
     return noted_head
 
 
 def _refuse_an_emptied_one(path: str, noted_head: KnownHead | None) -> None:
-    """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
+    """Raise LogError if the file is empty although a log was noted at this path."""
     if noted_head is None or not noted_head.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
     raise LogError(_refusal(path, f"the log was emptied: {noted_head.records} records of it were noted"))
 
 
 def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
-    """Return whether a log is unchanged since its head was noted at its close; its lock is held."""
+    """Return whether a log is unchanged since its close, when its head was noted. The caller holds its lock."""
     if (
         noted_head is None
         or noted_head.removed
@@ -138,7 +138,7 @@ def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
 
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
-    """Raise LogError if a log does not hold everything that was written; its lock is held."""
+    """Raise LogError if a log is incomplete or was changed. The caller holds its lock."""
     from harness.audit.findings import judge_log
 
     findings = judge_log(log.path, heads)
@@ -157,7 +157,7 @@ def _refusal(path: str, reason: str) -> str:
 
 
 def who_and_where() -> dict[str, JsonValue]:
-    """Return the user of this process, by the account's name and number, the machine, and the process's number."""
+    """Return account name, user ID, host name and process ID of this process, for a session's first record."""
     import pwd
 
     try:
@@ -168,7 +168,7 @@ def who_and_where() -> dict[str, JsonValue]:
 
 
 def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
-    """Return the path, size and head of a log, for output that leaves this machine.
+    """Return lines with the path, number of records and head of a log, for output that leaves this machine.
 
     A path in the folder `home` begins with `~`.
     """
@@ -178,7 +178,7 @@ def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
 
 
 def close_log(state: State, log: ActionLog) -> None:
-    """Close a log and keep its size and head outside it. Raises LogError if the head cannot be kept."""
+    """Close a log and note its size and head in the heads file. Raises LogError if they cannot be written."""
     try:
         state.record_head(log)
     finally:
@@ -188,8 +188,8 @@ def close_log(state: State, log: ActionLog) -> None:
 def close_and_sign(state: State, log: ActionLog, sign_key: str, tell: Callable[[str], None]) -> None:
     """Close a log as `close_log` does, and sign its size and head with the SSH key at `sign_key`. An empty path signs nothing.
 
-    Raises LogError as `close_log` does. A failed signature is a line for the user only: the run is done and its record whole,
-    and an error code would have it done again. `audit verify --signers` reports a missing signature.
+    Raises LogError as `close_log` does. If signing fails, the user only gets a line: the run is done and its log complete,
+    and an error code would cause callers to repeat it. `audit verify --signers` reports a missing signature.
     """
     close_log(state, log)
     if not sign_key:

@@ -25,7 +25,7 @@ from harness.shipped import PROJECT_FILES
 
 
 class SessionPlace(Record):
-    """The place of a session. SessionRules are made for it."""
+    """The place of a session, from which SessionRules are made."""
 
     environment: Mapping[str, str]
     state: State
@@ -51,7 +51,7 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callabl
         environment.get("HOME"),
         outputs=state.new_outputs(),
         added=arguments.add_dir,
-        # The git of a task's commands reads the mirror that the worktree is of, though what is around it is hidden.
+        # Git in a task's commands must read the mirror that the worktree belongs to. The folders around it stay hidden.
         skills=(*words.skill_places, *mirrors_of(arguments.copied_from, state)),
     )
     refuse_own_folders(workspace, state)
@@ -90,8 +90,9 @@ def _secrets_of(settings: Settings, extensions: Extensions, environment: Mapping
 def extensions_of(
     settings: Settings, state: State, workspace: str, environment: Mapping[str, str]
 ) -> tuple[Extensions, Sequence[str]]:
-    """Return a session's extensions, and notes for a person about those left out; see session/extensions/. Raises
-    UsageError.
+    """Return a session's extensions, and notes for the user about those left out. Raises UsageError.
+
+    See session/extensions/.
     """
     files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not settings.file.extensions and not any(map(os.path.lexists, files)):
@@ -102,7 +103,7 @@ def extensions_of(
 
 
 def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> OwnWords:
-    """Return the commands and skills of the user, and of the workspace where they are trusted. Raises UsageError."""
+    """Return the user's commands and skills, and those of the workspace that are trusted. Raises UsageError."""
     user_folders = (os.path.join(state.config, name) for name in ("commands", "skills"))
     if not any(map(os.path.lexists, user_folders)) and not any(word_folders(workspace)):
         return OwnWords()
@@ -113,7 +114,7 @@ def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> Ow
 def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
     """Return the mirror (session/work_folders/mirror.py) behind a worktree; empty for any other workspace.
 
-    `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
+    `copied_from` is the folder (absolute, links followed) that a task's workspace is a copy of. `None` without a copy.
     """
     if copied_from is None:
         return ()

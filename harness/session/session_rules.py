@@ -35,13 +35,13 @@ class Unattended(Record):
 
 
 class SessionRules(Record):
-    """The rules for the calls of a session. SessionTools are made under them."""
+    """The rules for the calls of a session, from which SessionTools are made."""
 
     place: SessionPlace
     policy: Policy
     """The policy when the session begins."""
     limits: Limits
-    """Limits from the flags. They tighten the limits of the policy."""
+    """Limits from the flags, which tighten those of the policy."""
     checks: SessionChecks
     """The user's own programs (hooks)."""
     kept_grants: KeptGrants | None
@@ -112,7 +112,7 @@ def outside_of(place: SessionPlace, policy: Policy) -> FoundApprover | None:
 
 
 def checks_of(place: SessionPlace, tell: Callable[[str], None]) -> SessionChecks:
-    """Return the hooks of the session, as they are declared. Raises UsageError for one that calls could change."""
+    """Return the declared hooks of the session. Raises UsageError for a hook that calls could change."""
     if not place.extensions.hooks:
         return NO_SESSION_CHECKS
     from harness.checks.checks import Checks
@@ -128,9 +128,9 @@ def checks_of(place: SessionPlace, tell: Callable[[str], None]) -> SessionChecks
 
 
 def _limits_of(arguments: Namespace, context_tokens: int | None) -> Limits:
-    """Return the limits of the flags, and that of results for a model with a small context.
+    """Return the limits from the flags, and a limit on results for a model with a small context.
 
-    There a result has no more characters than the context has tokens: a quarter of it or a third.
+    A result then has at most as many characters as the context has tokens, and fills a quarter to a third of it.
     """
     standard = STANDARD.result_characters
     is_small = context_tokens is not None and standard is not None and context_tokens < standard
@@ -144,7 +144,7 @@ def _limits_of(arguments: Namespace, context_tokens: int | None) -> Limits:
 
 
 def check_prices(settings: Settings, limits: Limits) -> None:
-    """Raise UsageError if the cost is limited and the model's price is unknown: unknown is not free."""
+    """Raise UsageError if the cost is limited and the model's price is unknown. An unknown price does not count as free."""
     if limits.max_cost is None or settings.prices.value is not None:
         return
 

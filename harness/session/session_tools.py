@@ -1,4 +1,4 @@
-"""The third step of a session, its tools, behind the walls of this machine and tied to the front of the session."""
+"""The third step of a session, its tools: confined by this machine's sandbox and connected to the session's front."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class HelperSeat:
-    """Holder of the helper runner for the tool `delegate`. The agent that helpers serve is made after its tools."""
+    """Holds the helper runner for the tool `delegate`, which is made before the agent that the helpers serve."""
 
     def __init__(self) -> None:
         self._helpers: Helpers | None = None
@@ -100,7 +100,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
 def helper_tools(
     tools: SessionTools, log: str, workspace: Workspace, interrupt: Interrupt, hide: Sequence[str]
 ) -> tuple[Tool, ...]:
-    """Return fresh tools of files, commands and scripts for a helper in `workspace`. Output of its commands is not drawn."""
+    """Return new tools for files, commands and scripts for a helper in `workspace`. Output of its commands is not drawn."""
     place = tools.place
     return tools_in(
         workspace,
@@ -127,10 +127,9 @@ def tools_in(
     scripts: Sequence[ScriptDeclaration] = (),
     attachments: SessionAttachments | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
-    `log`, nor `hide` (absolute paths).
+    """Return the shipped tools and scripts for a workspace. No command can read `log` and the absolute paths in `hide`.
 
-    From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
+    From this call on, commands cannot read this process's memory or environment, which hold keys.
     """
     undumpable()
     state.remove_old_outputs()

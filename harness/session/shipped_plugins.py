@@ -1,4 +1,4 @@
-"""The plugins that ship, imported when they are needed. Their names are in harness/shipped.py."""
+"""The plugins that ship. Each is imported on first use. Their modules are listed in harness/shipped.py."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ def tool_offers(names: Collection[str]) -> list[ToolOffer]:
 
 
 def file_readers(keeper: AttachmentKeeper | None = None) -> tuple[FileReader, ...]:
-    """Return the readers of files that are not text; `keeper` stores what the model sees of them besides text."""
+    """Return the readers of files that are not text. `keeper` stores pictures of them for the model."""
     makers = [plugin_in(module).readers for module in READERS]
     return tuple(reader for make in makers if make is not None for reader in make(keeper))
 
 
 def shown_endings() -> str:
-    """Return a regular expression for the endings of files that the model can be shown, without the dot."""
+    """Return a regular expression for the extensions (without dot) of files that can be shown to the model."""
     return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)
 
 
 def permission_prompt(*arguments: Any) -> Any:
-    """Return the tool by which a served client asks whether calls that it carries out itself may run."""
+    """Return the permission prompt: the tool with which a served client asks whether its own calls may run."""
     return import_module(PERMISSION_PROMPT).opened_prompt(*arguments)
 
 
 def hook_form(name: str) -> HookForm:
-    """Return the form of HOOK_FORMS that has this name."""
+    """Import and return the hook form with this name in HOOK_FORMS."""
     form: HookForm = import_module(HOOK_FORMS[name]).FORM
     return form
 
 
 def section_of(key: str) -> SettingsSection:
-    """Import the plugin that a table of the configuration belongs to, and return its section."""
+    """Import the plugin to which the configuration table `key` belongs, and return its section."""
     section: SettingsSection = import_module(SECTIONS[key]).SECTION
     return section
 
 
 def part_of(key: str) -> SessionPart:
-    """Return the part that a session gets for the entries of a table."""
+    """Return the session part for the entries of the configuration table `key`."""
     part: SessionPart = import_module(SECTIONS[key]).PART
     return part
 
@@ -67,5 +67,5 @@ def report_form(name: str) -> ReportForm:
 
 
 def job_in(environment: Mapping[str, str]) -> Any:
-    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or None where there is none."""
+    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or `None` outside of CI."""
     return import_module(JOB).actions_from(environment)

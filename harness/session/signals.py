@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], None]
 
 PATCH_SECONDS = 10.0
-"""Seconds for the work after a run, once the program was asked to end."""
+"""Seconds that the work after a run may take once the program was asked to end."""
 
 
 def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
-    """Have SIGINT and the ending signals (SIGTERM, SIGHUP, SIGQUIT) call `handler`; return those that do.
+    """Set `handler` for SIGINT and the ending signals (SIGTERM, SIGHUP, SIGQUIT). Return the signals that were set.
 
-    A signal that nohup(1), or a shell that starts a job in the background (POSIX, sh, 2.11), left ignored stays
-    ignored: it is not meant for this program. This excludes SIGTERM, and the keys of a terminal with a person (after
-    SIGQUIT's it would be left without echo). Call it from the main thread.
+    A signal that is already ignored stays ignored, since nohup(1), or a shell that starts a background job (POSIX, sh,
+    2.11), meant it so. There are two exceptions: SIGTERM; and, on a user's terminal, the signals of its keys (SIGQUIT
+    would leave the terminal without echo). Must be called from the main thread.
     """
     previous = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -36,16 +36,16 @@ def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
 
 
 class Signals:
-    """The received signals; decides about their effects from `install` on."""
+    """Turns signals into interrupts from `install` on, and records which kinds were received."""
 
     def __init__(self, interrupt: Interrupt) -> None:
         self.terminated = False
         self.hung_up = False
-        """Whether it was the terminal that went (SIGHUP, signal(7))."""
+        """Whether the terminal was closed (SIGHUP, signal(7))."""
         self._interrupt = interrupt
 
     def install(self) -> None:
-        """Turn what ends a program into interrupts. Call it from the main thread."""
+        """Install the handlers of the ending signals. Must be called from the main thread."""
         take_endings(self._on_signal)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
 
@@ -58,10 +58,10 @@ class Signals:
 
 
 class Stopping:
-    """Of a batch: the first signal asks it to end in order, a second to kill what it runs."""
+    """Counts ending signals of a batch. The first asks it to end in order, the second to kill its tasks."""
 
     def __init__(self) -> None:
-        """Decide from here on what signals do. To be made in the main thread."""
+        """Install the handlers. Must be called from the main thread."""
         self.count = 0
         """Number of requests to end the batch."""
         self._terminated = False
@@ -70,7 +70,7 @@ class Stopping:
 
     @property
     def exit_code(self) -> Exit | None:
-        """Exit code of the batch after a request to end."""
+        """Exit code of the batch after a request to end. `None` without one."""
         if not self.count:
             return None
         return Exit.TERMINATED if self._terminated else Exit.INTERRUPTED
@@ -83,9 +83,9 @@ class Stopping:
 
 @contextmanager
 def bounded_by_signals(seconds: float = PATCH_SECONDS) -> Iterator[None]:
-    """Let the block go on for so long after a first signal that ends a program; a second one ends it at once.
+    """Give the block `seconds` to finish after a first ending signal. A second signal ends it at once.
 
-    The end is a KeyboardInterrupt out of the block. Behind it these signals do what they did before.
+    Raises KeyboardInterrupt in the block to end it. After the block, the previous handlers are restored.
     """
 
     def first(_number: int, _frame: FrameType | None) -> None:

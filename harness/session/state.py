@@ -1,4 +1,4 @@
-"""The program's files that outlive a session: logs, their heads, trusted policies. Outside every workspace."""
+"""The program's files that outlive a session: logs, their heads, trusted policies. They are outside of every workspace."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ _LOCK_SECONDS = 5.0
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
 PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/commands", ".claude/skills", ".agents/skills")
-"""Folders of a team's own words, ours first; see session/words/."""
+"""Folders of a project's commands and skills, harness's own first; see session/words/."""
 
 
 def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders of words in `workspace` (absolute, links followed) and above it in its repository, the
-    nearest first.
+    """Yield the command and skill folders in `workspace` and above it in its repository, nearest first.
 
-    Each is the folder around it, and its name as in PROJECT_WORDS. Of two names of one folder, by links, only the
-    first.
+    `workspace` is absolute, with links followed. Each item is the containing folder, and a name from PROJECT_WORDS. If
+    links give a folder two names, only the first is yielded.
     """
     from harness.files.repository import folders_up
 
@@ -49,14 +48,12 @@ def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
 
 
 def workspace_folder(cwd: str | None) -> str:
-    """Return the folder that the person means, links followed; `cwd` is what `--cwd` says. Raises UsageError."""
+    """Return the workspace, links followed: `cwd` (the value of `--cwd`) or the current folder. Raises UsageError."""
     return os.path.realpath(cwd or current_folder())
 
 
 def _home(environment: Mapping[str, str]) -> str:
-    """Return the home folder. Raises UsageError if it is unset or relative, since that would depend on the current
-    folder.
-    """
+    """Return the home folder: an absolute $HOME, otherwise that of the account. Raises UsageError if there is neither."""
     home = environment.get("HOME", "")
     if home.startswith("/"):
         return home
@@ -71,7 +68,7 @@ def _home(environment: Mapping[str, str]) -> str:
 
 
 def current_folder() -> str:
-    """Return the folder that the program was started in. Raises UsageError if it is not there any more."""
+    """Return the current folder. Raises UsageError if it does not exist any more."""
     try:
         return os.getcwd()
     except OSError:
@@ -82,7 +79,7 @@ class State:
     """The folders and files of one user (XDG Base Directory Specification 0.8)."""
 
     def __init__(self, *, state: str, config: str) -> None:
-        """Take the two folders that hold everything: see `State.of`. None of it need be there yet."""
+        """Set all paths below the state and the configuration folder (see `State.of`). They need not exist yet."""
         self.state = state
         """State folder (default: ~/.local/state/harness)."""
         self.config = config
@@ -90,31 +87,31 @@ class State:
         self.user_policy = os.path.join(config, "policy.toml")
         self.config_file = os.path.join(config, "config.toml")
         self.models = os.path.join(config, "models.toml")
-        """The file of what the person says of models: prices, context lengths."""
+        """The user's file with facts about models: prices, context lengths."""
         self.sessions = os.path.join(state, "sessions")
         """The folder of all logs."""
         self.heads = os.path.join(state, HEADS_NAME)
-        """The file that holds the size and head of every log, outside the logs themselves."""
+        """The heads file: size and head of every log."""
         self.before_images = os.path.join(state, "before_images")
-        """The folder that keeps what files held before they were changed."""
+        """The folder with the content of files before they were changed."""
         self.outputs = os.path.join(state, "outputs")
-        """The folder of what commands printed beyond what the model is shown."""
+        """The folder with the full output of commands, of which the model is shown only a part."""
         self.exports = os.path.join(state, "exports")
-        """The folder of conversations that were written for the person, where they named no other place."""
+        """The default folder for exported conversations."""
         self.grants = os.path.join(state, "grants")
-        """The folder of what was granted for workspaces, one file each."""
+        """The folder with the kept grants, one file per workspace."""
         self.agents = os.path.join(state, "agents")
-        """The folder of the sessions of other agents, a folder each."""
+        """The folder with one folder for each session of another agent."""
         self.waiting = os.path.join(state, "approve")
         """The folder of questions that hooks ask and `harness approve` answers."""
         self.of_plugins = tuple(os.path.join(state, name) for name in STATE_FOLDERS)
         """The folders in which plugins keep files."""
         self.trust = os.path.join(state, "trusted_policies")
-        """The file of the digests of what projects bring that the user trusts, and of what they declined."""
+        """The trust file: digests of project files that the user has trusted or declined."""
         self.redaction_key = os.path.join(state, "redaction_key")
-        """The file that holds the key of this installation's marks."""
+        """The file with the key of this installation's redaction marks."""
         self.history = os.path.join(state, "history")
-        """The file that keeps the lines of the prompt."""
+        """The file with the history of lines typed at the prompt."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> State:
@@ -139,11 +136,11 @@ class State:
         return os.path.realpath(self.state), os.path.realpath(self.config)
 
     def new_outputs(self) -> str:
-        """Return a folder, not made yet, for the full output of one session's commands."""
+        """Return a new path for a folder with the full output of one session's commands. The folder is not made yet."""
         return os.path.join(self.outputs, os.urandom(6).hex())
 
     def remove_old_outputs(self) -> None:
-        """Remove what commands of sessions printed that are a week past. What cannot be removed stays."""
+        """Remove command outputs that are older than OUTPUT_SECONDS. Ignores those that cannot be removed."""
         import shutil
 
         try:
@@ -159,7 +156,7 @@ class State:
         return os.path.join(self.sessions, self.name_of(workspace))
 
     def name_of(self, workspace: str) -> str:
-        """Return the name under which things of a workspace are kept: its own, and a digest of its path."""
+        """Return the name of a workspace's files and folders in the state folder: its base name and a digest of its path."""
         from harness.digest import digest_of
 
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
@@ -167,15 +164,15 @@ class State:
         return f"{slug}-{digest}"
 
     def new_export_path(self, session: str) -> str:
-        """Return the path of a new file for the conversation of a session, its folder made (mode 0700). Raises OSError."""
+        """Make the folder of exports (mode 0700), and return the path of a new file for a session. Raises OSError."""
         for new_folder in (self.state, self.exports):
             _make_private(new_folder)
         return os.path.join(self.exports, f"harness-{session}-{time.strftime('%Y%m%dT%H%M%S')}.md")
 
     def new_log_path(self, workspace: str) -> str:
-        """Return the path of a new log for a session in `workspace`, its folder made (mode 0700).
+        """Make the log folder of `workspace` (mode 0700), and return the path of a new log in it.
 
-        Raises LogError if the folder cannot be made, or would lie inside the workspace.
+        Raises LogError if the folder cannot be made, or is inside the workspace.
         """
         folder = self.log_folder(workspace)
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
@@ -186,12 +183,12 @@ class State:
         except OSError as error:
             raise LogError(f"the log folder cannot be made: {folder}: {error.strerror}") from None
         now = time.time_ns()
-        # To the microsecond: the order of the names is that of the sessions.
+        # Precise to the microsecond, so that names sort in the order of the sessions.
         stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 10**9))}.{now // 1000 % 10**6:06d}Z"
         return os.path.join(folder, f"{stamp}-{os.urandom(3).hex()}.jsonl")
 
     def record_head(self, log: ActionLog, *, closed: bool = True) -> None:
-        """Note the size and head of a log that is being closed, or (not `closed`) that goes on.
+        """Note the size and head of a log that is being closed, or, if not `closed`, that is still written.
 
         Raises LogError if that cannot be written.
         """
@@ -201,20 +198,20 @@ class State:
         note_head(self.heads, log, closed=closed)
 
     def record_loss(self, noted_head: KnownHead) -> None:
-        """Note that a log is gone, and that another is begun under its name. Raises LogError if that cannot be written."""
+        """Note that a log is missing and that a new one replaces it. Raises LogError if that cannot be written."""
         from harness.log.heads_file import note_loss
 
         note_loss(self.heads, noted_head)
 
     def check_heads(self) -> None:
-        """Raise LogError where no head could be noted: a session could not come to a good end."""
+        """Raise LogError if the heads file cannot be written, since a session could not be closed properly then."""
         self.make_folder_of_heads()
         from harness.log.heads_file import opened_heads
 
         os.close(opened_heads(self.heads))
 
     def make_folder_of_heads(self) -> None:
-        """See to it that the heads file can be made. Raises LogError."""
+        """Make the folder of the heads file. Raises LogError."""
         try:
             _make_private(self.state)
         except OSError as error:
@@ -227,22 +224,22 @@ class State:
         return HeadsFile(self.heads).of_path(path)
 
     def log_paths(self, workspace: str | None = None) -> list[str]:
-        """Return every log, oldest first; with `workspace` those of its folder alone."""
+        """Return the paths of all logs, oldest first. With `workspace`, only the logs of that workspace."""
         return logs_in(self.sessions if workspace is None else self.log_folder(workspace))
 
     def latest_log(self, workspace: str) -> str:
-        """Return the newest log of a workspace, else the newest of all. Raises UsageError if there is none."""
+        """Return the newest log of a workspace, or the newest of all if it has none. Raises UsageError without any log."""
         paths = self.log_paths(workspace) or self.log_paths()
         if not paths:
             raise UsageError(f"no action log under {self.sessions}")
         return paths[-1]
 
     def is_trusted(self, sha256: str) -> bool:
-        """Say whether the user trusted exactly this content of a project's: their last word counts."""
+        """Return whether the user has trusted project content with this digest. The last entry about it counts."""
         return self._last_word_of(sha256) == sha256
 
     def is_declined(self, sha256: str) -> bool:
-        """Say whether the user was asked about exactly this content, and did not say yes, or took it back."""
+        """Return whether the user declined content with this digest, or withdrew their trust in it."""
         return self._last_word_of(sha256) == _DECLINED
 
     def trust_content(self, sha256: str, path: str) -> None:
@@ -250,7 +247,7 @@ class State:
         self._note_trust(sha256, path)
 
     def decline_content(self, sha256: str, path: str) -> None:
-        """Note that the user does not, and need not be asked about it again. Raises PolicyError as `trust_content`."""
+        """Note that the user does not trust this content, so that they are not asked again. Raises PolicyError."""
         self._note_trust(_DECLINED, sha256, path)
 
     def was_trusted(self, path: str) -> bool:
@@ -284,14 +281,14 @@ class State:
 
 def _noted(*words: str) -> str:
     """Return a line of the trust file."""
-    # INVARIANT: one line each time. A line end in the name of a folder must not begin a line of its own.
+    # INVARIANT: exactly one line. A line break in a folder's name must not start a second one.
     return visible_line(" ".join(words), 5_000)
 
 
 def logs_in(folder: str) -> list[str]:
-    """Return every log in a folder and below, the oldest first, without heads files and special files.
+    """Return the paths of all logs in a folder and below, oldest first, without heads files and special files.
 
-    For the results of a batch these are the logs of its tasks, without summaries and kept work folders.
+    In the results of a batch, only the logs of its tasks count, not its summaries and the kept work folders.
     """
     from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
 
@@ -306,17 +303,17 @@ def logs_in(folder: str) -> list[str]:
                 for name in files
                 if name.endswith(".jsonl")
                 and name != HEADS_NAME
-                and not (is_summary(name) and name.removesuffix("l") in files)  # a batch's, which lies beside it
+                and not (is_summary(name) and name.removesuffix("l") in files)  # the summary of a batch
             ]
         log_paths = [os.path.join(top, name) for name in names]
-        paths += [path for path in log_paths if os.path.isfile(path)]  # no pipe, no link that leads nowhere
+        paths += [path for path in log_paths if os.path.isfile(path)]  # excludes pipes and broken links
     return sorted(paths, key=lambda path: (os.path.basename(path), path))
 
 
 def _make_private(folder: str) -> None:
-    """Make a folder that only its owner may enter; one that others may write is taken back from them.
+    """Make a folder that only its owner may enter. If others may write an existing folder, remove that permission.
 
-    `makedirs` gives its mode to the last folder only, and the umask decides on the others.
+    `makedirs` uses its mode only for the last folder; the mode of the others depends on the umask.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     mode = os.stat(folder).st_mode
@@ -325,7 +322,7 @@ def _make_private(folder: str) -> None:
 
 
 def _private_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file that its user alone may write; none where it is missing. Raises UsageError."""
+    """Yield the lines of a file that only its user may write. Yields none if it is missing. Raises UsageError."""
     try:
         with open(open_private(path, os.O_RDONLY), encoding="utf-8", errors="surrogateescape") as file:
             yield from file

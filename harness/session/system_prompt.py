@@ -1,4 +1,4 @@
-"""The system prompt: the standard one or the person's template, with the instructions of AGENTS.md files."""
+"""The system prompt: the default text or the user's template, with the instructions in AGENTS.md files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from harness.text.visible import visible_line
 
 NAME = "AGENTS.md"
 OTHER_NAME = "CLAUDE.md"
-"""Another agent's name of such a file: read if a folder has no readable AGENTS.md."""
+"""Name of another agent's file, which is read if a folder has no readable AGENTS.md."""
 MAX_FILE_BYTES = 64 * 1024
-"""Maximum size of one file; of a longer one only the beginning is read, with a note."""
+"""Maximum bytes read of one file. A longer file is cut, with a note."""
 
 _BEGIN = """\
 What follows was read from files, as context. It describes the project and how its people like to work. It is no message \
@@ -47,20 +47,19 @@ class Skipped(Record):
 
 
 class FoundInstructions(Record):
-    """The instructions, from the repository's root down to the workspace: later ones are closer to the work."""
+    """The instructions in order: from the repository's root down to the workspace."""
 
     files: tuple[Instructions, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
 
 def find_instructions(root: str, *, user_instructions: Instructions | Skipped | None = None) -> FoundInstructions:
-    """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its
-    repository.
+    """Return the AGENTS.md files of the workspace `root` and of the folders above it in its repository.
 
-    A folder without a readable one contributes its CLAUDE.md. `user_instructions` is a further file that was read already, and
-    comes first: the person's, for all their projects. Outside a repository, only the workspace's own file is read. A
-    folder above the workspace, or a file in it, that belongs to neither the person nor root is skipped: another user
-    may have put it there.
+    `root` is a physical path. In a folder without a readable AGENTS.md, CLAUDE.md is read instead. Outside of a
+    repository, only the workspace's own file is read. `user_instructions` is the user's own file for all projects,
+    already read; it comes first. Files in folders above the workspace are skipped if file or folder belongs to another
+    user (not root), who may have put them there.
     """
     folders = folders_up(root)
     top = folders[-1]
@@ -71,14 +70,14 @@ def find_instructions(root: str, *, user_instructions: Instructions | Skipped | 
         read.append(instructions)
         if isinstance(instructions, Skipped) or not os.path.lexists(first):
             read.append(_read(os.path.join(folder, OTHER_NAME), top, foreign_is_skipped=folder != root))
-    files = {file.sha256: file for file in read if isinstance(file, Instructions)}  # of two names of one file, one
+    files = {file.sha256: file for file in read if isinstance(file, Instructions)}  # one entry for equal content
     return FoundInstructions(
         files=tuple(files.values()), skipped=tuple(file for file in read if isinstance(file, Skipped))
     )
 
 
 def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
-    """Return the instructions in `data`, the content of the file at `path`; `None` if it is blank. A long one is cut."""
+    """Return the instructions in `data`, the content of the file at `path`, or `None` if it is blank. Long text is cut."""
     if b"\0" in data[: MAX_FILE_BYTES + 1]:
         return Skipped(path=path, reason="not a text file")
     cut = len(data) > MAX_FILE_BYTES
@@ -92,7 +91,7 @@ def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
 
 
 def as_context(instructions: FoundInstructions) -> str:
-    """Return the texts as the model reads them, each under its path; empty where there are none."""
+    """Return the text for the model with all files, each marked with its path. Empty if there are none."""
     if not instructions.files:
         return ""
     return "\n\n".join(
@@ -101,8 +100,8 @@ def as_context(instructions: FoundInstructions) -> str:
 
 
 def between_marks(name: str, text: str, sha256: str) -> str:
-    """Return the text of a file as the model reads it, under its name."""
-    # The digest is no guess that a file could make of itself, so that none can end early and begin in another's name.
+    """Return the text of a file between a begin and an end mark with its name, for the model."""
+    # A file cannot contain its own digest, so its text cannot fake the end mark and go on under another name.
     mark = f"{name} ({sha256[:12]})"
     return f"--- {mark} ---\n{text}\n--- end of {mark} ---"
 
@@ -112,7 +111,7 @@ def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Sk
     place = path
     if os.path.islink(path):
         place = os.path.realpath(path)
-        # INVARIANT: no link of a repository has another file read, and sent to a provider, than such a text of its own.
+        # INVARIANT: a link in a repository is read (and sent to a provider) only if it leads to Markdown in it.
         if not is_within(place, top) or not place.endswith(".md") or "/.git/" in place:
             return Skipped(path=path, reason="the link leads to something other than a Markdown file of the repository")
     try:
@@ -146,20 +145,20 @@ def _is_own(status: os.stat_result, folder: str) -> bool:
 
 
 class SystemPrompt(Record):
-    """The first message of a conversation, and which files are in it."""
+    """The first message of a conversation, and the instruction files in it."""
 
     text: str
     instructions: FoundInstructions
 
     @property
     def header_fields(self) -> dict[str, JsonValue]:
-        """Fields about it in the log's first record."""
+        """Fields about the instruction files in the log's first record."""
         files: list[JsonValue] = [{"path": file.path, "sha256": file.sha256} for file in self.instructions.files]
         return {"instructions": files}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for a person: the files that were read, and those that were not."""
+        """Notes for the user: the files that were read, and those that were skipped, with the reasons."""
         read = ", ".join(file.path for file in self.instructions.files)
         passed = [
             f"not read: {visible_line(skipped.path, 500)}: {skipped.reason}" for skipped in self.instructions.skipped
@@ -170,8 +169,8 @@ class SystemPrompt(Record):
 def system_prompt(settings: Settings, *, workspace: str, config: str, values: Mapping[str, str]) -> SystemPrompt:
     """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
 
-    A template has the variables of `values`, and `instructions`; where it does not place the instructions itself they
-    follow it. Raises UsageError for a template that cannot be read or filled.
+    A template has the variables in `values`, and `instructions`. Instructions that it does not use are appended.
+    Raises UsageError for a template that cannot be read or filled.
     """
     instructions = (
         _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else FoundInstructions()
@@ -194,16 +193,17 @@ def system_prompt(settings: Settings, *, workspace: str, config: str, values: Ma
 def template_text(template: Setting[str], workspace: str) -> str:
     """Return the text of a template. Raises UsageError.
 
-    What the configuration names is held to what holds for the configuration; a flag is the person's own choice.
+    A template named in the configuration must fulfil the same conditions as the configuration file (see `read_own`). A
+    template named by a flag need not.
     """
     path = template.value
     return text_file(path) if template.origin.startswith("flag ") else _text(read_own(path, workspace), path)
 
 
 def _instructions(workspace: str, user_path: str) -> FoundInstructions:
-    """Return the instructions; the person's own file only if no other user could have written it.
+    """Return the instructions for a workspace. The user's own file is read only if no other user could have written it.
 
-    That one may be a link, like the configuration, since the person made it.
+    That file may be a link, like the configuration, since the user made it.
     """
     if not os.path.lexists(user_path):
         return find_instructions(workspace)
@@ -217,7 +217,7 @@ def _instructions(workspace: str, user_path: str) -> FoundInstructions:
 
 
 def text_file(path: str) -> str:
-    """Return the text of a file that holds a prompt or a template. Raises UsageError."""
+    """Return the text of a file with a prompt or a template. Raises UsageError."""
     try:
         return _text(read_regular(path), path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A person's templates: for the prompt of a run, and for what the model reads of a call that ran."""
+"""The user's templates: one for the prompt of a run, one for tool results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.session.words.template import fill, variables
 
 
 def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Limits) -> dict[str, str]:
-    """Return the variables that every template has. `limits` are those that hold; what has no bound is `no bound`."""
+    """Return the variables that every template has. A limit in `limits` that is not set is `no bound`."""
     filled_limits = limits.filled()
     bounds = {
         "max_turns": filled_limits.max_turns,
@@ -37,11 +37,14 @@ def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Li
 
 
 class Templates:
-    """The templates of a session, read once and tried at once. Without one a text stays as it is."""
+    """The templates of a session, read and tried at its start. Without a template, texts stay unchanged."""
 
     def __init__(self, settings: Settings, values: Mapping[str, str], workspace: str) -> None:
-        """Read them. Raises UsageError for one that cannot be read, has a variable that is not known, or drops what it is
-        a template for."""
+        """Read the templates.
+
+        Raises UsageError for one that cannot be read, has an unknown variable, or does not use its own text ({{task}} or
+        {{result}}).
+        """
         self._values = values
         self._task = _read(settings.task_template, workspace)
         self._result = _read(settings.result_template, workspace)
@@ -52,7 +55,7 @@ class Templates:
         _check_has(self._result, "result")
 
     def task(self, prompt: str) -> str:
-        """Return the prompt of a run as the model gets it; {{task}} is what the person said."""
+        """Return the prompt of a run for the model. {{task}} is the user's prompt."""
         return prompt if self._task is None else self._filled(self._task, {"task": prompt})
 
     @property
@@ -61,7 +64,7 @@ class Templates:
         return self._result is not None
 
     def result(self, tool: str, result: ToolResult) -> str:
-        """Return the model's text of a call that ran; {{result}} is the tool's own."""
+        """Return the result text of a call for the model. {{result}} is the tool's own text."""
         if self._result is None:
             return result.content
         result_values = {

@@ -1,4 +1,4 @@
-"""Trust in a policy that came with the workspace: a question, once, before it loosens anything."""
+"""Trust in a workspace's own policy: the user is asked once, before it may loosen anything."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 TRUST_TOOL = "trust"
-"""Name of the question whether to trust a project's policy; not a tool of the model."""
+"""Name of the question whether to trust a project's policy. The model has no tool of this name."""
 CHANGED = "was changed since you saw it: its new content is not trusted"
 
 
 def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
-    """Ask whether to trust the policy of `workspace`, if it would loosen anything and has no answer yet; keep the
-    answer.
+    """Ask whether to trust the policy of `workspace` if it would loosen anything and has no answer yet.
 
     A yes trusts exactly the shown content: its digest is kept, and the policy is assembled only if the digest of its
     content is found (policies.py), so that a file that changed in between is not trusted. Any other answer is kept as
@@ -59,9 +58,9 @@ def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
 
 
 def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
-    """Ask, as about a call, whether `policy`, read from `path`, is trusted; keep a yes, and say whether it was one.
+    """Ask at an approval prompt whether to trust `policy`, read from `path`. Return whether the answer was yes.
 
-    Nothing but a yes is taken for one. Raises PolicyError where it cannot be kept.
+    A yes is stored; any other answer counts as no. Raises PolicyError if the yes cannot be stored.
     """
 
     display_path, lines = visible_line(path, 2_000), loosening(policy)
@@ -81,7 +80,7 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
 
 
 def is_as_shown(path: str, policy: Policy) -> bool:
-    """Say whether the file at `path` still holds what the person was shown."""
+    """Return whether the content of the file at `path` is still the one that the user was shown."""
     try:
         return load_policy(path, layer=Layer.PROJECT).sha256 == policy.sha256
     except PolicyError:
@@ -89,13 +88,14 @@ def is_as_shown(path: str, policy: Policy) -> bool:
 
 
 LINE = 4_000
-"""Characters of one line; what is longer says how much of it is missing."""
+"""Maximum characters of one line. A longer line is cut, with a note of the missing length."""
 
 
 def loosening(policy: Policy) -> tuple[str, ...]:
-    """Return the parts that `tightening_only` (harness/policy/loader.py) leaves out of `policy`, with file and line.
+    """Return lines about the parts of `policy` that loosen, with file and line.
 
-    Empty for a policy that only tightens. Ready to be shown; no line holds a line end.
+    They are the parts that `tightening_only` (harness/policy/loader.py) drops. Empty for a policy that only tightens.
+    The lines can be shown as they are; none contains a line break.
     """
     return tuple(visible_line(line, LINE) for line in (*_defaults(policy), *_sandboxes(policy), *_rules(policy)))
 
@@ -135,16 +135,16 @@ def _quoted(words: Sequence[str]) -> str:
 
 
 def is_wanted(approver: Approver, *, tool: str, summary: str, preview: str, reason: str, by: str) -> bool:
-    """Ask as `consent` does; True for a yes alone."""
+    """Ask like `consent`. Return whether the answer was yes."""
     approval = consent(approver, tool=tool, summary=summary, preview=preview, reason=reason, by=by)
     return approval.answer is Answer.YES
 
 
 def consent(approver: Approver, *, tool: str, summary: str, preview: str, reason: str, by: str) -> Approval:
-    """Ask as about a call: shown first, with earlier keys dropped. Return the answer.
+    """Ask with an approval prompt, as for a call: the question is shown, and keys typed before it are dropped.
 
-    `tool` names the question and is not a tool of the model, `by` is the command behind it. A no has words only if
-    they are read (terminal/question.py).
+    Return the answer. `tool` is a name for the question, not a tool of the model. `by` names the command that asks. A no
+    has words only if the prompt reads them (terminal/question.py).
     """
     use = ToolUse(tool=tool)
     action = Action(

@@ -1,10 +1,11 @@
-"""Questions that wait for a person at another terminal: a hook asks here, and `harness approve` answers.
+"""Questions that wait for the user at another terminal: a hook asks, and `harness approve` answers.
 
-Each question is a folder of the state folder, `approve/ID`, with the file `question`, which the hook that asks holds locked as
-long as it waits, and the file `answer`, which the first who answers makes.
+Each question is a folder `approve/ID` in the state folder. It has the file `question`, which the asking hook keeps locked
+while it waits, and the file `answer`, which the first process that answers creates.
 
-INVARIANT: nothing but a yes to this very question, made before its time was over, is one: an answer names the question and the
-digest of all that was shown, and who makes the file `answer` first decides, the hook itself at the end of the time.
+INVARIANT: only a yes to exactly this question, within its time, counts as a yes. An answer names the question's ID and the
+digest of everything shown. Only the first process that creates the file `answer` decides; when the time is over, the hook
+itself creates it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOST_BYTES = 4_000_000
 """Maximum size of a question file, in bytes."""
 MOST_ANSWER_BYTES = 200_000
 MOST_WORDS = 4_000
-"""Characters of what a person says with an answer."""
+"""Maximum characters of the user's words in an answer."""
 OLD_SECONDS = 3600.0
 """Age in seconds after which leftovers of a killed hook are deleted."""
 
@@ -56,7 +57,7 @@ _ANSWERS = (Answer.YES, Answer.NO, Answer.STOP, Answer.NOBODY)
 
 
 class Waiting(Record):
-    """A question that was found in the folder."""
+    """A question in the list."""
 
     id: str
     sha256: str
@@ -77,9 +78,9 @@ class WaitingList:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the folder, which need not be there yet, and how long a question waits.
+        """Keep the folder, which need not exist yet, and the seconds that a question waits.
 
-        `clock_stopped` keeps the time that a hook has for its own work from running while a person reads.
+        `clock_stopped` pauses the time limit on the hook's own work while the user reads.
         """
         self._folder = folder
         self._seconds = seconds
@@ -87,10 +88,10 @@ class WaitingList:
         self._monotonic = monotonic
         self._sleep = sleep
 
-    # What a hook does
+    # Methods for a hook
 
     def ask(self, asked_call: AskedCall) -> Approval:
-        """Ask the listening process, and return the answer; NOBODY at once if none listens. Raises OSError."""
+        """Ask the listening process and return its answer, or NOBODY at once if none listens. Raises OSError."""
         question = self.put(replace(asked_call, offer=lambda: _without_programs(asked_call.offer())))
         if isinstance(question, str):
             return nobody(question)
@@ -103,7 +104,7 @@ class WaitingList:
                 question.withdraw()
 
     def put(self, asked_call: AskedCall) -> ListedQuestion | str:
-        """Add a question to the list; return the reason if none listens or it is too large. Raises OSError."""
+        """Add a question to the list and return it, or a reason if no process listens or it is too large. Raises OSError."""
         if not self.is_heard():
             return NOBODY_LISTENS
         offer = asked_call.offer()
@@ -140,18 +141,18 @@ class WaitingList:
                 writes=asked_call.writes,
                 asked=now,
                 until=now + self._seconds,
-                # Some agents name no calls; without a name it would be a question of the program's own.
+                # Some agents give no call IDs. An empty ID would mark it as a question of harness itself.
                 action=replace(asked_call.action, call=replace(call, id=call.id or "call")),
                 verdict=asked_call.verdict,
                 offer=offer,
             )
         )
 
-    # What `harness approve` does
+    # Methods for `harness approve`
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen: as long as the block lasts hooks ask here. Raises OSError."""
+        """Listen for the duration of the block: hooks add their questions meanwhile. Raises OSError."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         descriptor = open_private(os.path.join(self._folder, _LISTENING), os.O_RDWR | os.O_CREAT)
         try:
@@ -161,7 +162,7 @@ class WaitingList:
             os.close(descriptor)
 
     def all(self) -> list[Waiting]:
-        """Return the questions that wait, the oldest first, behind those that cannot be shown."""
+        """Return the waiting questions: first those that cannot be shown, then the others, oldest first."""
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:
@@ -173,16 +174,16 @@ class WaitingList:
         )
 
     def waits(self, identity: str) -> bool:
-        """Say whether a question still waits for an answer."""
+        """Return whether a question still waits for an answer."""
         place = os.path.join(self._folder, identity)
         return not os.path.lexists(os.path.join(place, _ANSWER)) and self._is_asked(place)
 
     def is_answered(self, identity: str) -> bool:
-        """Say whether a question that is still there has an answer."""
+        """Return whether a question in the list has an answer."""
         return os.path.lexists(os.path.join(self._folder, identity, _ANSWER))
 
     def answer(self, waiting: Waiting, approval: Approval) -> bool:
-        """Answer a question; say whether the answer was the first, and in time. Raises OSError."""
+        """Answer a question. Return whether the answer was the first one and in time. Raises OSError."""
         fields: dict[str, JsonValue] = {
             "id": waiting.id,
             "sha256": waiting.sha256,
@@ -203,7 +204,7 @@ class WaitingList:
         return True
 
     def _question_named(self, name: str) -> Waiting | None:
-        """Return the question of that name. Abandoned ones are removed."""
+        """Return the waiting question in the folder `name`, or `None`. Remove an abandoned folder."""
         from harness.session.question_file import QuestionError, unpacked
 
         place = os.path.join(self._folder, name)
@@ -217,14 +218,14 @@ class WaitingList:
             return None
         data = read_small(os.path.join(place, _QUESTION), MOST_BYTES)
         if data is None:
-            return None  # it was taken out this moment
+            return None  # it was withdrawn just now
         try:
             return Waiting(id=name, sha256=digest_of(data), question=unpacked(data))
         except QuestionError as error:
             return Waiting(id=name, sha256=digest_of(data), question=None, problem=str(error))
 
     def _is_asked(self, place: str) -> bool:
-        """Say whether the hook that asks is there still: it holds its question locked."""
+        """Return whether the asking hook is still running, that is, whether its question is locked."""
         try:
             descriptor = open_private(os.path.join(place, _QUESTION), os.O_RDONLY)
         except OSError:
@@ -245,7 +246,7 @@ class WaitingList:
 
 
 class ListedQuestion:
-    """A question that is whole in the list until it is withdrawn."""
+    """A question that is in the list until it is withdrawn."""
 
     def __init__(
         self,
@@ -256,7 +257,7 @@ class ListedQuestion:
         is_heard: Callable[[], bool],
         monotonic: Callable[[], float],
     ) -> None:
-        """Put it there, to be answered before `end`. Raises OSError."""
+        """Add the question to the list, to be answered before `end` (monotonic seconds). Raises OSError."""
         self._question = question
         self._offer = offer
         self._end = end
@@ -275,7 +276,7 @@ class ListedQuestion:
             raise
 
     def look(self) -> Approval | None:
-        """Return the answer, if there is one, NOBODY if there will be none, and `None` while it is open."""
+        """Return the answer, or NOBODY if none can come any more, or `None` while the question is open."""
         if os.path.lexists(os.path.join(self._place, _ANSWER)):
             return self._take_answer("")
         if self._monotonic() >= self._end:
@@ -283,14 +284,14 @@ class ListedQuestion:
         return None if self._is_heard() else self._take_answer(LEFT)
 
     def withdraw(self) -> None:
-        """Take it out of the list; may be called again."""
+        """Remove the question from the list. May be called again."""
         if self._descriptor >= 0:
             _remove(self._place, self._draft_place)
             os.close(self._descriptor)
             self._descriptor = -1
 
     def _take_answer(self, reason: str) -> Approval:
-        """Return the answer; from now on none can be made."""
+        """Return the answer, or NOBODY with `reason` if there is none. Later answers are impossible after this."""
         path = os.path.join(self._place, _ANSWER)
         try:
             os.close(os.open(path, NEW_FILE, 0o600))
@@ -305,7 +306,7 @@ class ListedQuestion:
 
 
 def _locks(descriptor: int, kind: int) -> bool:
-    """Say whether a lock can be had; it goes with the descriptor."""
+    """Try to take a lock and return whether that succeeded. Closing the descriptor releases it."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:
@@ -316,11 +317,11 @@ def _locks(descriptor: int, kind: int) -> bool:
 
 
 def _remove(place: str, away: str) -> None:
-    """Take the folder of a question out of the list, first by its name, and remove it."""
+    """Rename the folder of a question from `place` to `away`, so that it leaves the list at once, and remove it."""
     try:
         os.rename(place, away)
     except OSError:
-        pass  # somebody else has, or it never was there
+        pass  # another process renamed it, or it never existed
     for name in (_ANSWER, _QUESTION):
         remove_if_there(os.path.join(away, name))
     try:
@@ -330,7 +331,7 @@ def _remove(place: str, away: str) -> None:
 
 
 def _without_programs(offer: Offer | str) -> Offer | str:
-    """Return the grants on offer without programs with any words: see NO_PROGRAMS."""
+    """Remove grants for a program with any words from the offer, for the reason in NO_PROGRAMS."""
     if isinstance(offer, str):
         return offer
     choices = tuple(choice for choice in offer.choices if not any(pattern.program for pattern in choice.patterns))
@@ -340,7 +341,7 @@ def _without_programs(offer: Offer | str) -> Offer | str:
 
 
 def _approval_from(fields: Mapping[str, JsonValue], identity: str, question: bytes, offer: Offer | str) -> Approval:
-    """Return the answer that a file holds. Raises ValueError, TypeError or KeyError for what is none to this question."""
+    """Return the answer in a file. Raises ValueError, TypeError or KeyError if it is not a valid answer to this question."""
     answer, words, days = Answer(fields["answer"]), fields["words"], fields["days"]
     if (fields["id"], fields["sha256"]) != (identity, digest_of(question)) or answer not in _ANSWERS:
         raise ValueError("an answer to something else")

@@ -1,5 +1,5 @@
-"""Asks an approver outside about a call: a program of the person's, or one that listens at a Unix socket.
+"""Outside approvers: a call's approval is asked of the user's own program, or of one that listens at a Unix socket.
 
-Read approver_declaration.py (what is configured), outside_question.py (the public form of a question and its answer) and
-asked_outside.py (who answers first).
+Read approver_declaration.py (the configuration), outside_question.py (the public format of questions and answers) and
+asked_outside.py (terminal or outside approver, whichever answers first).
 """

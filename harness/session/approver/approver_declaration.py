@@ -1,4 +1,4 @@
-"""The table `[approver]` of the person's configuration: who answers questions outside of the terminal."""
+"""The table `[approver]` of the user's configuration: the approver that is asked outside of the terminal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ApproverDeclaration(Record):
     command: tuple[str, ...] = ()
     """A program and its arguments, started for each question."""
     socket: str = ""
-    """The path of a Unix socket, connected to for each question."""
+    """Path of a Unix socket. Each question opens its own connection."""
     seconds: float = SECONDS
     """Seconds to wait for an answer."""
     env: tuple[str, ...] = ()
-    """Names of the program's additional variables."""
+    """Names of additional environment variables for the program."""
 
 
 def declared(table: Mapping[str, object]) -> ApproverDeclaration:

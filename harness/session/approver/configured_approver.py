@@ -1,4 +1,4 @@
-"""The approver of the person's configuration, for calls of one session."""
+"""The approver in the user's configuration, for calls of one session."""
 
 from __future__ import annotations
 
@@ -22,28 +22,26 @@ from harness.session.approver.standing_question import StandingQuestion
 
 
 class FoundApprover(Record):
-    """The approver of the configuration. INVARIANT: its program and its socket are outside of the model's writable
-    places.
-    """
+    """The approver in the configuration. INVARIANT: the model cannot write its program and its socket."""
 
     declaration: ApproverDeclaration
     environment: Mapping[str, str]
-    """Variables of its program."""
+    """Environment of its program."""
     workspace: str
     command: tuple[str, ...]
     """Program of the approver, with its arguments. Empty if it listens at a socket."""
     socket: str
     paths: tuple[str, ...]
-    """Paths that no call may write: the program, files that its words name, and the socket."""
+    """Paths that no call may write: the program, the files named in its arguments, and the socket."""
 
 
 def found_approver(
     declaration: ApproverDeclaration, environment: Mapping[str, str], roots: Sequence[str]
 ) -> FoundApprover:
-    """Return the declared approver; `environment` is the person's, `roots` the workspace and other writable folders
-    of calls.
+    """Return the declared approver, with its paths resolved.
 
-    Raises UsageError if the program cannot be found, or if it or the socket is in one of `roots`.
+    `environment` is the user's. `roots` are the workspace and other folders that calls may write. Raises UsageError if
+    the program cannot be found, or if it or the socket is in one of `roots`.
     """
     home = environment.get("HOME", "")
 
@@ -74,7 +72,7 @@ def found_approver(
 
 
 class ConfiguredApprover:
-    """See AskOutside."""
+    """Asks the configured approver. Implements AskOutside."""
 
     def __init__(
         self,
@@ -85,7 +83,9 @@ class ConfiguredApprover:
         confinement: Callable[[str, Effects], str],
         offer: Callable[[Action, Verdict], Offer | str],
     ) -> None:
-        """`session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
+        """Keep the approver and its callbacks.
+
+        `session` returns the ID of the current session, `redact` masks secrets, `confinement` and `offer` are those of
         TerminalApprover.
         """
         self._approver = approver
@@ -95,7 +95,7 @@ class ConfiguredApprover:
         self._offer = offer
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
-        """Put a question; return why not, where that cannot be."""
+        """Ask about a call. Return the open question, or the reason why it cannot be asked."""
         approver, seconds = self._approver, self._approver.declaration.seconds
         question = question_of(
             action,
@@ -118,8 +118,9 @@ class ConfiguredApprover:
 
 
 def writable_roots(workspace: Workspace, policy: Policy, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the workspace, the folders that were added, and what the policy lets every command write that a person allows:
-    one could listen there in the approver's place.
+    """Return the workspace, the added folders, and the places that the policy lets approved commands write.
+
+    A program of the model could listen there in place of the approver.
     """
     home = environment.get("HOME", "")
     places = (*policy.sandbox.write, *policy.sandbox.caches)

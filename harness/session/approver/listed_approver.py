@@ -1,4 +1,4 @@
-"""A person at `harness approve`, for calls of a session of the harness itself."""
+"""Approval by a user at `harness approve`, for calls of harness's own sessions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.session.asked_call import AskedCall
 from harness.session.waiting import LOOK_SECONDS, ListedQuestion, WaitingList
 
 OWN = "harness"
-"""Name in place of an asking agent's."""
+"""Name of the asking agent in such a question."""
 
 
 class ListedApprover:
-    """See AskOutside."""
+    """Asks through the list of waiting questions. Implements AskOutside."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class ListedApprover:
         offer: Callable[[Action, Verdict], Offer | str],
         is_alone: bool,
     ) -> None:
-        """Take the list, the workspace and its confinement; the others return the state at the time of a question.
+        """Keep the list, the workspace and its confinement. The callbacks return the state at the time of a question.
 
-        `is_alone`: there is no other approver, so that it matters if none listens.
+        `is_alone` says that there is no other approver, so that a missing listener is reported.
         """
         self._waiting = waiting
         self._workspace = workspace
@@ -46,7 +46,10 @@ class ListedApprover:
         self._is_alone = is_alone
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
-        """Add a question to the list; return the reason if none listens."""
+        """Add a question to the list and return it, or the reason why that failed.
+
+        If no process listens, the reason is empty unless this is the only approver.
+        """
         if not self._is_alone and not self._waiting.is_heard():
             return ""
         asked_call = AskedCall(
@@ -68,7 +71,7 @@ class ListedApprover:
 
 
 class _Listed:
-    """A question in the list, looked at from time to time."""
+    """A question in the list, checked every LOOK_SECONDS."""
 
     def __init__(self, question: ListedQuestion) -> None:
         self._question = question

@@ -1,6 +1,7 @@
-"""A question put to a program: started for it, the question on its stdin, the answer on its stdout, ended with all it started.
+"""Questions to an approver program. It gets the question on its stdin and writes the answer to its stdout.
 
-Its answer counts when it has ended with exit code 0: a program that crashes behind its answer gave none.
+The program is started for each question, and ended with all its descendants. Its answer counts only if it exits with
+code 0.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BLOCK = 65_536
 
 
 class AskedProgram:
-    """See StandingQuestion."""
+    """A question to a program. Implements StandingQuestion."""
 
     def __init__(
         self,
@@ -30,9 +31,9 @@ class AskedProgram:
         seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the program, in the root folder: a relative name in its words would be one of the workspace.
+        """Start the program. It runs in the root folder, so that relative names do not refer to the workspace.
 
-        Raises UsageError where it cannot be started.
+        Raises UsageError if it cannot be started.
         """
         self._question = question
         self._unsent = question.line
@@ -81,7 +82,7 @@ class AskedProgram:
         self._finished()
 
     def _finished(self) -> int | None:
-        """End it, and what it left running; return its exit code, if it ended by itself."""
+        """End the program and its descendants. Return its exit code, or `None` if it did not exit by itself."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -97,7 +98,7 @@ class AskedProgram:
             self._unsent = self._unsent[os.write(process.input, self._unsent) :]
         except BlockingIOError:
             return
-        except OSError:  # it reads no more; what it answers is looked at all the same
+        except OSError:  # it closed its stdin; its answer still counts
             self._unsent = b""
         if not self._unsent:
             process.close_input()

@@ -1,6 +1,6 @@
-"""The public form of a question and its answer: a line of JSON out, a line of JSON in.
+"""The public format of a question and its answer: one line of JSON each.
 
-INVARIANT: only a wholly valid answer counts. Any other reply counts as none.
+INVARIANT: only a completely valid answer counts. Any other reply counts as no answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.text.visible import visible_line
 VERSION = 1
 MOST_QUESTION_BYTES = 4_000_000
 MOST_ANSWER_BYTES = 20_000
-"""Maximum size of the line, its end included."""
+"""Maximum bytes of an answer, with its line end."""
 MOST_NAME = 80
 MOST_WORDS = 4_000
 
@@ -49,17 +49,17 @@ class AnswerError(Exception):
 
 
 class OutsideQuestion(Record):
-    """A question as it goes out, and what its answer is held against."""
+    """A question as it is sent, and the data to check its answer."""
 
     id: str
     sha256: str
-    """Digest of all other fields: the object as JSON in ASCII, its keys sorted, without blanks."""
+    """Digest of all other fields, as a JSON object in ASCII with sorted keys and without blanks."""
     line: bytes
     """The JSON, with its line end."""
     choices: tuple[GrantChoice, ...] = ()
-    """The grants on offer for this session besides a yes; an answer names one by its index."""
+    """The grants on offer for this session. A yes may name one by its index."""
     destroys: bool = False
-    """Whether a yes must say so."""
+    """Whether the call destroys data. If so, a yes must have `"destroys": true`."""
     shown_whole: bool = True
 
 
@@ -75,7 +75,7 @@ def question_of(
     redact: Callable[[str], str],
     clock: Callable[[], float] = time.time,
 ) -> OutsideQuestion:
-    """Return the question about a judged call; of its texts secrets are masked."""
+    """Return the question about a judged call, with secrets masked."""
     call_fields = judged_fields(action, verdict, redact)
     choices = () if isinstance(offer, str) else offer.choices
     now = clock()
@@ -112,12 +112,12 @@ def question_of(
 
 
 def withdrawal_of(question: OutsideQuestion) -> bytes:
-    """Return the line that says that a question needs no answer any more."""
+    """Return the line that withdraws a question."""
     return _line({"harness_approver": VERSION, "id": question.id, "withdrawn": True})
 
 
 def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
-    """Return the answer that came, all of it. Raises AnswerError for what is none."""
+    """Parse the received bytes as an answer to `question`. Raises AnswerError if they are not a valid one."""
     line, end, rest = came.partition(b"\n")
     if len(came) > MOST_ANSWER_BYTES:
         raise AnswerError(f"the answer is longer than {MOST_ANSWER_BYTES} bytes")

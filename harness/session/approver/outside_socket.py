@@ -1,4 +1,4 @@
-"""A question put to a program that listens at a Unix socket: a connection for each, a line out, a line in."""
+"""Questions to a program that listens at a Unix socket. Each has its own connection: one line out, one line in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLOCK = 65_536
 
 
 def check_socket(path: str) -> None:
-    """Raise UsageError unless a socket is the person's or root's, and no other user can write or replace it."""
+    """Raise UsageError unless a socket belongs to the user or root, and no other user can write or replace it."""
     owners = (0, os.getuid())
     try:
         socket_status, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
@@ -44,7 +44,7 @@ class AskedSocket:
     def __init__(
         self, question: OutsideQuestion, path: str, seconds: float, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Connect. Raises UsageError if none listens there, or a user other than the person or root."""
+        """Connect. Raises UsageError if no program listens there, or one of a user other than this one or root."""
         check_socket(path)
         self._question = question
         self._unsent = question.line
@@ -77,7 +77,7 @@ class AskedSocket:
         return nobody(IN_TIME) if self._monotonic() >= self._end else None
 
     def withdraw(self) -> None:
-        """See StandingQuestion. If the whole question was sent and is unanswered, a line withdraws it."""
+        """See StandingQuestion. If the question was sent completely and has no answer, a withdrawal is sent."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -89,7 +89,7 @@ class AskedSocket:
                     pass  # the end of the connection says the same
 
     def _exchanged(self, connection: socket.socket) -> bool:
-        """Send and read what can be; say whether more may come. Raises OSError."""
+        """Send and receive without waiting. Return whether the connection is still open. Raises OSError."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[connection.send(self._unsent) :]

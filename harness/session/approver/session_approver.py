@@ -1,4 +1,4 @@
-"""The outside approver of a session's calls: the configured one, else a person at `harness approve`."""
+"""The outside approver of a session's calls: the configured one, otherwise a user at `harness approve`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from harness.session.waiting import WaitingList
 def approver_outside(
     session: RunningSession, offer: Callable[[Action, Verdict], Offer | str], *, is_alone: bool
 ) -> AskOutside:
-    """Return the outside approver; no call may write the paths that lead to it.
+    """Return the outside approver of a session.
 
-    `is_alone`: there is no terminal that is asked as well.
+    `is_alone` says that no terminal is asked at the same time.
     """
     place, gate = session.place, session.agent.gate
 

@@ -1,4 +1,4 @@
-"""An open question outside: the events to wait for, and the reaction to them."""
+"""An open question to an outside approver: the events to wait for, and their handling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IN_TIME = "whoever was asked did not answer in time"
 
 
 class Watched(NamedTuple):
-    """The events that a question waits for: descriptors, and the maximum seconds before a check anyway."""
+    """The events that a question waits for: file descriptors, and the seconds after which to check it anyway."""
 
     reads: Sequence[int] = ()
     writes: Sequence[int] = ()
@@ -22,14 +22,14 @@ class Watched(NamedTuple):
 
 
 class StandingQuestion(Protocol):
-    """One question, asked once. `withdraw` must be called in the end, answered or not; it may be called again."""
+    """One open question. `withdraw` must be called at the end, even after an answer, and may be called again."""
 
     def watched(self) -> Watched:
-        """Return the present events to wait for."""
+        """Return the events to wait for now."""
         ...
 
     def look(self) -> Approval | None:
-        """Do what can be done without waiting; return the answer once there is one, NOBODY where there will be none."""
+        """Send and receive without waiting. Return the answer, NOBODY if none can come any more, or `None` if it is open."""
         ...
 
     def withdraw(self) -> None:
@@ -38,11 +38,17 @@ class StandingQuestion(Protocol):
 
 
 AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
-"""Puts a question outside; returns the reason if it cannot, or an empty string if that is the usual case."""
+"""Asks an outside approver about a call. Returns the open question, or the reason why it cannot ask.
+
+The reason is empty if it need not be shown, since nothing is wrong.
+"""
 
 
 def wait_for(question: StandingQuestion, keys: Sequence[int] = (), seconds: float | None = None) -> Sequence[int]:
-    """Wait until a question should be looked at, one of `keys` can be read, or `seconds` are over; return the keys that can."""
+    """Wait for an event of a question, for input on one of `keys`, or for `seconds`.
+
+    Return those of `keys` (file descriptors) that can be read.
+    """
     watched = question.watched()
     max_seconds = max(0.0, watched.seconds if seconds is None else min(seconds, watched.seconds))
     readable, _, _ = select.select([*keys, *watched.reads], watched.writes, [], max_seconds)

@@ -1,5 +1,6 @@
-"""The settings of a person. Read `declared` first: the table of all of them.
+"""The user's settings. Read `declared` first: the table of all settings.
 
-`config_file` reads their file, `settings` says what holds of flags, environment, file and presets, `provider` makes a model of
-that, and `config_command` is `harness config`. No key is read from a file, and nothing in the workspace has a say.
+`config_file` reads the file, `settings` combines flags, environment, file and presets, `provider` makes a model from the
+result, and `config_command` is `harness config`. API keys are never read from a file, and files in the workspace do not
+count.
 """

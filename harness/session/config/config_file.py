@@ -1,4 +1,4 @@
-"""The user's configuration file, checked key by key: what is not understood refuses to start, and API keys are refused."""
+"""The user's configuration file, checked key by key. An unknown or invalid key, or an API key, is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ValueT_co = TypeVar("ValueT_co", covariant=True)
 
 
 class Setting(Record, Generic[ValueT_co]):
-    """A value, and who said it."""
+    """A value and its source."""
 
     value: ValueT_co
     origin: str
@@ -35,25 +35,25 @@ PRICES = "prices"
 
 
 def unknown_key(key: str, allowed_keys: Iterable[str]) -> str:
-    """Return the message for an unknown key: the probable key, or the reason why no secret is read from here."""
+    """Return the message for an unknown key. It suggests a similar key, or says that API keys are not read from files."""
     words = tuple(allowed_keys)
-    if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
+    if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a typing error
         return NO_KEYS
     return f"unknown key{nearest(key, words)}"
 
 
 class Profile(Record):
-    """A table `[models.NAME]`: what holds where the model is called NAME."""
+    """A table `[models.NAME]`: the settings for a model that the user calls NAME."""
 
     name: str
     origin: str
     values: Mapping[str, Setting[Value]]
-    """Some of the values outside of tables: the model, its server, its form of calls."""
+    """Top-level settings that a profile may have, such as model, server and form of calls (see `_OF_PROFILE`)."""
     of_model: Mapping[str, Setting[JsonValue]]
 
     @property
     def model(self) -> Setting[str]:
-        """The model, by its own name if the profile names no other."""
+        """Name of the model: its `model` key, otherwise the profile's own name."""
         model = self.values.get("model")
         return (
             Setting(value=str(model.value), origin=model.origin)
@@ -62,16 +62,16 @@ class Profile(Record):
         )
 
     def value_of(self, name: str) -> str:
-        """Return a text that it says; empty where it does not."""
+        """Return the text of one setting, or an empty string if the profile does not have it."""
         return str(self.values[name].value) if name in self.values else ""
 
     @property
     def names_server(self) -> bool:
-        """Whether it says which server answers."""
+        """Whether the profile names a server."""
         return not self.values.keys().isdisjoint(_SERVER)
 
     def with_model(self, model: Setting[str]) -> Profile:
-        """Return the profile for another model of its server, with the server alone and without a name."""
+        """Return a profile without a name for another model of this server, with only the server's settings."""
         of_server = {key: setting for key, setting in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
         return replace(self, name="", values={**of_server, "model": model}, of_model={})
 
@@ -85,12 +85,12 @@ MAX_LINKS = 40
 
 
 class ConfigFile(Record):
-    """Content of the file, every value checked by itself."""
+    """Content of the file. Each value has been checked on its own."""
 
     path: str
     is_found: bool = False
     values: Mapping[str, Setting[Value]] = {}
-    """Values by key; in a table, by `table.key`."""
+    """Values by key. Keys of tables have the form `table.key`."""
     of_model: Mapping[str, Setting[JsonValue]] = {}
     """Settings of the model, by their names in model_settings.py."""
     profiles: Mapping[str, Profile] = {}
@@ -105,8 +105,8 @@ def load_config(path: str, workspace: str) -> ConfigFile:
 
     `workspace` is the folder of the calls, absolute and with links followed.
 
-    Raises UsageError, with file, line and key, if a part of the file is not understood, if it cannot be read, if it
-    belongs to another user or others may write it, or if it, or a link on the way to it, is in the workspace.
+    Raises UsageError if the file cannot be read, if it belongs to another user or others may write it, or if it, or a
+    link on the way to it, is in the workspace. Raises UsageError with file, line and key for invalid content.
     """
     if not os.path.lexists(path):
         return ConfigFile(path=path)
@@ -114,17 +114,17 @@ def load_config(path: str, workspace: str) -> ConfigFile:
 
 
 def read_own(path: str, workspace: str) -> bytes:
-    """Return the content of a file that decides about keys, conversations, or the model's instructions.
+    """Return the content of a user's own file that affects keys, conversations, or the model's instructions.
 
-    Raises UsageError if it cannot be read, if it belongs to another user or others may write it, and like
-    `refuse_place`.
+    Raises UsageError if it cannot be read, if it belongs to another user or others may write it, and if `refuse_place`
+    does.
     """
     refuse_place(path, workspace)
     return _read(path)
 
 
 def refuse_place(path: str, workspace: str) -> None:
-    """Raise UsageError if `path`, or a link on the way to it, is in `workspace`, or where any user may replace it."""
+    """Raise UsageError if `path`, or a link on the way to it, is in `workspace` or in a folder that any user may write."""
     for place in _way(path):
         if is_within(place, workspace):
             raise UsageError(
@@ -140,7 +140,7 @@ def _is_open_to_all(folder: os.stat_result) -> bool:
 
 
 def parse_config(data: bytes, file: str) -> ConfigFile:
-    """Parse `data`, TOML in UTF-8; `file` is its name in messages. Reads no file.
+    """Parse `data`, TOML in UTF-8, without reading a file. `file` is its name in messages.
 
     Raises UsageError like `load_config`.
     """
@@ -152,7 +152,7 @@ def parse_config(data: bytes, file: str) -> ConfigFile:
 
 
 def _way(path: str) -> Iterator[str]:
-    """Yield every place on the way to `path`: each folder and link, and where the links lead. Raises UsageError."""
+    """Yield every path on the way to `path`: each folder and link, and the targets of links. Raises UsageError."""
     parts = os.path.abspath(path).split("/")[::-1]
     at, links = "/", 0
     while parts:
@@ -171,9 +171,11 @@ def _way(path: str) -> Iterator[str]:
 
 
 def _read(path: str) -> bytes:
-    """Return the content of a file that its user alone may write. Raises UsageError."""
+    """Return the content of a file that only its user (or root) may write. Raises UsageError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )  # O_NONBLOCK: opening a FIFO must not block
         try:
             problem = _owner_problem(os.fstat(descriptor), os.stat(os.path.dirname(os.path.realpath(path))))
             if problem:
@@ -198,7 +200,7 @@ def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
 
 
 class _Loader:
-    """One file being read; holds what messages need."""
+    """Checks the content of one file. Knows the lines of its keys for messages."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -222,7 +224,7 @@ class _Loader:
         )
 
     def of_model(self, place: tuple[str, ...], table: Mapping[str, object]) -> dict[str, Setting[JsonValue]]:
-        """Return the settings of a model that one table says, those of its own tables included."""
+        """Return the settings of a model in one table and its nested tables."""
         settings: dict[str, Setting[JsonValue]] = {}
         for name in table.keys() & set(MODEL_SETTINGS):
             for key, value in flattened(name, table[name]).items():
@@ -280,7 +282,7 @@ class _Loader:
         return Setting(value=prices, origin=self.origin(place, ""))
 
     def origin(self, place: tuple[str, ...], key: str) -> str:
-        """Return FILE:LINE of a key; else of where its table begins, or is written as a value."""
+        """Return FILE:LINE of a key. If the key has no line of its own, return that of its table."""
         looked = ((place, key), (place, ""), (place[:-1], place[-1] if place else ""), (place[:-2], "".join(place[:1])))
         within = [line for (table, _), line in self.lines.items() if place and table[: len(place)] == place]
         line = next((self.lines[at] for at in looked if at in self.lines), min(within, default=1))
@@ -293,5 +295,5 @@ class _Loader:
 
 
 def _names(table: str) -> tuple[str, ...]:
-    """Return the names in a table's header, as `key_lines` tells it: `prices."gpt-5` and the like."""
+    """Split the header of a table, in the form that `key_lines` returns (such as `prices."gpt-5`), into names."""
     return tuple("".join(groups) for groups in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))

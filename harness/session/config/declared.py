@@ -1,4 +1,4 @@
-"""Every setting in one table: its key in the file, its flag, its environment variable, its default, and what it may be."""
+"""The table of all settings: key in the file, flag, environment variable, default and allowed values of each."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from harness.text.fields import Check, check_of
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 THEMES = ("auto", "dark", "light", "none")
-"""Values of `terminal.theme`; none is the same as NO_COLOR."""
+"""Values of `terminal.theme`. `none` has the same effect as NO_COLOR."""
 
 
 class Declared(Record):
-    """One setting. Who says it: the flag above the variable above the file above the default."""
+    """One setting. Order of precedence: flag, environment variable, file, default."""
 
     holds: str
-    """The type of what the file says, see text/fields.py. Flags and variables are looked at where the setting is resolved."""
+    """Type of the value in the file; see text/fields.py. Values of flags and variables are checked in settings.py."""
     default: Value = ""
-    """Default. Empty if the provider's preset may give it, or it is optional."""
+    """Default. Empty if it may come from the provider's preset, or if the setting is optional."""
     flag: str = ""
     """The flag. Empty without one. A switch sets the opposite of the default."""
     variable: str = ""
@@ -60,14 +60,14 @@ def _address(value: object) -> str:
 
 
 def _variable(value: object) -> str:
-    # What does not fit is not shown: it may be the key itself.
+    # The message does not show the value, which may be the API key itself.
     fits = isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", value)
     return (
         "" if fits else "must be the NAME of an environment variable, such as OPENAI_API_KEY, not the key: " + NO_KEYS
     )
 
 
-# Narrower than RFC 3986: what two programs could read as two hosts is no host.
+# Stricter than RFC 3986: excludes forms that two programs could read as different hosts.
 _HOST = regex(
     r"https?://([^/?#@\\]*@)?([a-z0-9._-]*[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(:\d{1,5})?([/?]|$)", re.IGNORECASE
 )
@@ -76,7 +76,7 @@ NO_KEYS = (
     "variable, and give that variable's name as key_variable"
 )
 
-# By the last word of a name, in whichever way words are set apart.
+# Matches the last word of a name. Words may be separated by `_`, `.`, `-` or by camel case.
 _KEY_LIKE = regex(
     r"(^|[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(api_?)?(keys?|token|secrets?|passwords?|credentials?|o?auth|bearer)$|"
     "authorization|cookie",
@@ -85,21 +85,22 @@ _KEY_LIKE = regex(
 
 
 def is_key_like(name: str) -> bool:
-    """Say whether a name, of a setting, a field or a header, sounds as if its value were a key."""
+    """Return whether the name of a setting, field or header suggests that its value is an API key or a secret."""
     return bool(_KEY_LIKE.search(name))
 
 
 CALL_FORMS = ("functions", "text")
-"""Forms of a model's calls: the offered functions, or a fenced block in its text."""
+"""Forms of a model's calls: function calls, or a fenced block in its text."""
 NOTICES = ("bell", "osc9", "off")
 """Notifications about a waiting question: BEL, a notification of the terminal (OSC 9), or none."""
 LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
-"""Bounds of the time in which keys have no effect after a question appeared: habitual typing falls within it, and a
-typing person does not pause for the minimum between two keys.
+"""Bounds of `terminal.dead_seconds`: the time after a prompt appears during which keys have no effect.
+
+It catches keys that the user was typing already. The minimum is longer than the pause between two keys while typing.
 """
 
 SETTINGS: Mapping[str, Declared] = {
-    # Who is asked. These belong together, see `settings.resolve`; where nobody says them, the preset does.
+    # The model and its server. These are resolved together (see `settings.resolve`); the preset has their defaults.
     "provider": Declared(holds=f"one of {' '.join(PRESETS)}", flag="--provider", variable="HARNESS_PROVIDER"),
     "model": Declared(holds="line", flag="--model", variable="HARNESS_MODEL"),
     "base_url": Declared(holds="address", flag="--base-url", variable="HARNESS_BASE_URL"),
@@ -135,9 +136,7 @@ SETTINGS: Mapping[str, Declared] = {
         for name in field_names(ReplyBounds)
     },
 }
-"""Settings by the key in the file, with its table in front. Prices have a table for each model, and are not among
-them.
-"""
+"""Settings by their key in the file (`table.key`). Prices are not included, since each model has its own table of them."""
 PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(
     field_names(Prices), check_of("number of at least 0, at most 1000000")
 )
@@ -145,11 +144,11 @@ _PARTS = {"address": _address, "variable": _variable}
 
 
 def table_names() -> tuple[str, ...]:
-    """Return the tables of the file that hold settings; the empty name is that of the top."""
+    """Return the names of the tables that contain settings. The empty name is the top level."""
     return tuple(dict.fromkeys(key.rpartition(".")[0] for key in SETTINGS))
 
 
 def checks_of(table: str) -> dict[str, Check]:
-    """Return the checks of a table of the file, by key."""
+    """Return the checks for a table of the file, by key."""
     split = ((key.rpartition("."), declared.holds) for key, declared in SETTINGS.items())
     return {key: check_of(holds, _PARTS) for (name, _, key), holds in split if name == table}
