@@ -97,7 +97,7 @@ class Agent:
         - `together`: maximum number of reading calls of one reply that run at once.
         - `done_marker`: a command that succeeds and prints this as its first line ends the run.
         - `check_answer` takes an answer and the run's remaining seconds (`None`: no limit). It returns the problem with the
-          answer, or an empty string. The model is told one problem; a second unfit answer ends the run as unfit.
+          answer, or an empty string. The model gets the first problem as a message; a second unfit answer ends the run.
         - `more_tools` is called before each request. It returns the tools from outside if they changed since the last
           call, otherwise `None`.
         - `checks`: the user's own programs (hooks). They can refuse or ask about a call, never allow one.
@@ -482,7 +482,7 @@ class Agent:
         return None
 
     def _check_answer(self, run: Run) -> None:
-        """End the run if its answer passes the checks. The first time that it fails, the model is told the problem."""
+        """End the run if its answer passes the checks. If not, tell the model the first time."""
         self.registry.check_place()
         if self._checked.lets_pass(run):
             run.stop(StopReason.COMPLETED)

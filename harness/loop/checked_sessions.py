@@ -47,7 +47,7 @@ class CheckedSessions:
         self._gate.checks.note(self._checks.session_ends(session.identity, stop.value))
 
     def lets_pass(self, run: Run) -> bool:
-        """Return whether the run's answer passes. If not, the model was told why or the run ended. Raises LogError."""
+        """Return whether the run's answer passes. If not, tell the model, or end the run. Raises LogError."""
         return self._is_fit(run) and self._passes_hooks(run)
 
     def _is_fit(self, run: Run) -> bool:

@@ -95,9 +95,9 @@ class Run:
         self.compacted = False
         """Whether the conversation was summarized because the provider found it too long; done once per run."""
         self.told_unfit = False
-        """Whether the model was told that its answer does not fit the request; done once per run."""
+        """Whether the model got a message that its answer does not fit the request; done once per run."""
         self.told_by_hook = False
-        """Whether the model was told a hook's objection to its answer; done once per run."""
+        """Whether the model got a message with a hook's objection to its answer; done once per run."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic
@@ -124,7 +124,7 @@ class Run:
         )
 
     def stop_at_limit(self, limit: str) -> None:
-        """End the run at `limit`, and record that. Does nothing if `limit` is empty. Raises LogError."""
+        """End the run at `limit`, and record that. An empty `limit` has no effect. Raises LogError."""
         if not limit:
             return
         self.log.append("limit", {"limit": limit, "last_action": self.last_action})

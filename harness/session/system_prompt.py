@@ -167,7 +167,7 @@ class SystemPrompt(Record):
 
 
 def system_prompt(settings: Settings, *, workspace: str, config: str, values: Mapping[str, str]) -> SystemPrompt:
-    """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
+    """Return the system prompt: the user's template or the default text, and the AGENTS.md files.
 
     A template has the variables in `values`, and `instructions`. Instructions that it does not use are appended.
     Raises UsageError for a template that cannot be read or filled.

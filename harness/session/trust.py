@@ -1,4 +1,4 @@
-"""Trust in a workspace's own policy: the user is asked once, before it may loosen anything."""
+"""Trust in a workspace's own policy: one question to the user, before the policy may loosen anything."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ CHANGED = "was changed since you saw it: its new content is not trusted"
 def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
     """Ask whether to trust the policy of `workspace` if it would loosen anything and has no answer yet.
 
-    A yes trusts exactly the shown content: its digest is kept, and the policy is assembled only if the digest of its
-    content is found (policies.py), so that a file that changed in between is not trusted. Any other answer is kept as
-    a no for this content: it can only tighten, and is not asked about again. Returns a message for the person, or an
-    empty string.
+    A yes stores the digest of the shown content. The policy may loosen only if its digest is stored (policies.py), so a
+    file that changed in between is not trusted. Any other answer is stored as a no for this content: the policy can only
+    tighten then, and the question is not repeated. Returns a message for the user, or an empty string.
 
-    `workspace` is the folder, links followed. Called before the policy is assembled, and only with a terminal: `run`
-    asks nothing. Raises PolicyError for an invalid policy, and if the answer cannot be kept.
+    `workspace` is the folder, links followed. Called before the policy is assembled, and only with a terminal, since
+    `run` asks nothing. Raises PolicyError for an invalid policy, and if the answer cannot be stored.
     """
     path = os.path.join(workspace, PROJECT_POLICY)
     if not os.path.lexists(path):

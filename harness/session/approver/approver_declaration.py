@@ -1,4 +1,4 @@
-"""The table `[approver]` of the user's configuration: the approver that is asked outside of the terminal."""
+"""The table `[approver]` of the user's configuration: the approver outside of the terminal."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def approver_outside(
 ) -> AskOutside:
     """Return the outside approver of a session.
 
-    `is_alone` says that no terminal is asked at the same time.
+    `is_alone` says that the session has no terminal to ask at the same time.
     """
     place, gate = session.place, session.agent.gate
 
