@@ -36,10 +36,10 @@ def file_on_disk(path: str) -> FileOnDisk:
     (open(2)). Raises nothing: an obstacle is a `problem`.
     """
     if not path.startswith("/"):
-        return FileOnDisk(problem="it is no absolute path")
+        return FileOnDisk(problem="not an absolute path")
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
-            return FileOnDisk(problem="it is no regular file")
+            return FileOnDisk(problem="not a regular file")
         descriptor = os.open(path, _PIECE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return FileOnDisk()
@@ -58,7 +58,7 @@ def file_on_disk(path: str) -> FileOnDisk:
 def _digest(descriptor: int) -> FileOnDisk:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        return FileOnDisk(problem="it is no regular file")
+        return FileOnDisk(problem="not a regular file")
     digest, read = hashlib.sha256(), 0
     while read <= MOST_BYTES and status.st_size <= MOST_BYTES:
         data = os.read(descriptor, 1 << 20)
@@ -66,7 +66,7 @@ def _digest(descriptor: int) -> FileOnDisk:
             return FileOnDisk(sha256=digest.hexdigest())
         digest.update(data)
         read += len(data)
-    return FileOnDisk(problem=f"it is longer than {MOST_BYTES // 1_000_000} MB")
+    return FileOnDisk(problem=f"larger than {MOST_BYTES // 1_000_000} MB")
 
 
 class OnDisk(Enum):
@@ -249,7 +249,7 @@ def _change(
                 after_sha256=step.after_sha256,
                 sure=step.ending is Ending.DONE,
                 image=image,
-                why_not="what the file was before is not kept" if image is Image.MISSING else "",
+                why_not="the earlier content is not saved" if image is Image.MISSING else "",
                 undone=undone,
                 permitted_by=permitted_by,
                 by_person=by_person,

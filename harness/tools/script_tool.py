@@ -170,7 +170,7 @@ class ScriptTool:
 
     def _why_not_found(self) -> str:
         if "/" in self._declared.argv[0]:
-            return "it is no file that can be executed"
+            return "not an executable file"
         return "no program of that name is on PATH; one of the workspace is to be declared by its path"
 
     def _fill(self, words: Sequence[str], arguments: Arguments) -> Iterator[str]:

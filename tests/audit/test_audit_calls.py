@@ -476,7 +476,7 @@ def test_look(tmp_path: Path) -> None:
     assert file_on_disk(str(tmp_path / "none")) == FileOnDisk()
     assert file_on_disk(str(plain / "below")) == FileOnDisk()
     for path in (folder, pipe, link):
-        assert file_on_disk(str(path)) == FileOnDisk(problem="it is no regular file")
+        assert file_on_disk(str(path)) == FileOnDisk(problem="not a regular file")
     for odd in ("relative", "/nul\0", "/\ud800", "/" + "x" * 5_000):
         assert file_on_disk(odd).problem != ""
 

@@ -361,7 +361,7 @@ def test_a_program_of_the_workspace_is_not_found_on_path(tmp_path: Path) -> None
 def test_file_that_is_not_executable_is_not_started(scene: Scene) -> None:
     (scene.root / "plain").write_text("echo x")
     for word in ("./plain", "./none", "~/none", "/none"):
-        assert lines(scene.run(scene.tool(word)))[0].endswith("it is no file that can be executed.")
+        assert lines(scene.run(scene.tool(word)))[0].endswith("not an executable file.")
 
 
 def test_a_name_that_a_link_has_is_the_name_that_it_is_called_by(scene: Scene) -> None:

@@ -84,7 +84,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
     calls = f"[call {', '.join(map(str, file.calls))}]"
     before = b"" if file.before_sha256 is None else images.get(file.before_sha256)
     if before is None:
-        conversation.say_line(f"{name}  {calls}: what it was before is not kept", Tone.WARNING)
+        conversation.say_line(f"{name}  {calls}: the earlier content is not saved", Tone.WARNING)
         return
     try:
         now = _content(conversation, file.path)

@@ -210,7 +210,7 @@ def _machine_lines(report: Report) -> Iterator[tuple[str, str, Tone]]:
         text += "run the harness as an ordinary user"
         yield "user", text, Tone.WARNING
     if report.environment_closed:
-        yield "environment", "what the harness was started with (keys) is closed to commands", Tone.PLAIN
+        yield "environment", "the environment of the harness (keys) is closed to commands", Tone.PLAIN
     else:
         reason = "root may look into every process" if findings.root else "the kernel let it be read"
         text = f"what the harness was started with (keys) is open to commands without walls: {reason}"

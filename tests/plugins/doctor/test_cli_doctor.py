@@ -390,7 +390,7 @@ from harness.plugins.doctor.attempts import ATTEMPTS
 from harness.plugins.doctor.trials import DONE, Trial, TrialOutcome
 from harness.sandbox import probe
 
-trial = Trial(attempt=ATTEMPTS[0], outcome=TrialOutcome.STOPPED, without=DONE, behind="refused: EACCES")
+trial = Trial(attempt=ATTEMPTS[0], outcome=TrialOutcome.STOPPED, without=DONE, within="refused: EACCES")
 found = MachineFindings(system="Linux", machine=probe(), bash="/bin/bash", state="/", state_writable=True, root=False)
 for more in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
     tell(Report(findings=found, trials=(trial,), environment_closed=True), as_json=False, environment={**os.environ, **more})

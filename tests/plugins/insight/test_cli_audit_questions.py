@@ -539,21 +539,19 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
         pytest.param(lambda path: path.unlink(), "gone", id="gone"),
         pytest.param(lambda path: path.write_text("old\n"), "as before", id="put back by hand"),
         pytest.param(
-            lambda path: (path.unlink(), path.mkdir()), "not looked at: it is no regular file", id="a folder now"
+            lambda path: (path.unlink(), path.mkdir()), "not looked at: not a regular file", id="a folder now"
         ),
         pytest.param(
             lambda path: (path.unlink(), path.symlink_to("/etc/passwd")),
-            "not looked at: it is no regular file",
+            "not looked at: not a regular file",
             id="link",
         ),
         pytest.param(
             made_pipe,
-            "not looked at: it is no regular file",
+            "not looked at: not a regular file",
             id="a pipe: not opened",
         ),
-        pytest.param(
-            lambda path: os.truncate(path, 64_000_001), "not looked at: it is longer than 64 MB", id="a huge file"
-        ),
+        pytest.param(lambda path: os.truncate(path, 64_000_001), "not looked at: larger than 64 MB", id="a huge file"),
     ],
     fresh=True,
 )
@@ -584,7 +582,7 @@ def test_impossible_and_completed_undo_are_shown(program: Program) -> None:
             image.write_text("damaged")
     (change,) = [r for r in only(program, "files", "change") if not r["undone"]]
     assert (change["undoable"], change["before_image"]) == (False, "missing")
-    assert lines(program, "files")[2].endswith("cannot be undone: what the file was before is not kept")
+    assert lines(program, "files")[2].endswith("cannot be undone: the earlier content is not saved")
 
 
 def test_change_with_an_unknown_outcome_is_listed_as_possible(program: Program) -> None:
