@@ -1,7 +1,7 @@
-"""The words of a command held against the tables of its model; never laxer than the table.
+"""Parsing of a command's words by the tables of its model. The result is never laxer than the table.
 
-`read_command` is the only entry. Everything that is not in a table (an option, an abbreviation, one operand too many, a
-word of unknown value where it matters) makes a gap, never a guess.
+`read_command` is the entry point. Anything that is not in a table (an option, an abbreviation, an extra operand, a word
+of unknown value where it matters) is a gap, never a guess.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NUMBER = "-NUM"
 
 
 def stricter(first: Act, second: Act) -> Act:
-    """Return the one that does more."""
+    """Return the stricter of two acts."""
     return max(first, second, key=_ORDER.index)
 
 
 def read_command(program: Program, argv: Sequence[str]) -> Use:
-    """Return the use of the command `argv` by the model of its program; `argv[0]` is the program as it was written.
+    """Return the use of the command `argv`, by the model of its program. `argv[0]` is the program as written.
 
-    Words may be `Unknown` or `Found`. Never raises for any words.
+    Words may be `Unknown` or `Found`. Raises no error for any words.
     """
     if program.read is not None:
         return program.read(argv)
@@ -64,15 +64,13 @@ def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
 
 
 def _asks_about_itself(argv: Sequence[str], table: Mapping[str, Entry]) -> bool:
-    """Return whether an `info` option is the only word. With more words, programs differ on whether they execute the
-    rest.
-    """
+    """Return whether an `info` option is the only word. With further words, some programs also run the rest."""
     entry = table.get(argv[1]) if len(argv) == 2 else None
     return entry is not None and "info" in entry.marks
 
 
 def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
-    """Read the options before the subcommand with the outer table, the rest with the subcommand's own."""
+    """Read the options before the subcommand by the table of `program`, and the rest by that of the subcommand."""
     outer = replace(program, style=Style.POSIX if program.style is Style.GNU else program.style, operands="TEXT...")
     table = option_table(program.options)
     if _asks_about_itself(argv, table):
@@ -107,7 +105,7 @@ def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
 
 
 def _subcommand(subcommands: Mapping[str, Program], operands: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the longest known subcommand that the operands begin with, and what follows it."""
+    """Return the longest known subcommand at the start of the operands, and the words after it."""
     for count in (3, 2, 1):
         words = operands[:count]
         if len(words) == count and not any(isinstance(word, Unknown | Found) for word in words):
@@ -125,18 +123,18 @@ class Entry(Record):
     role: OperandRole | None
     """Role of the value. `None` for an option without a value."""
     joined_only: bool
-    """Whether the value may only be joined on, and may be left out: `--color[=WHEN]`."""
+    """Whether the value is optional, and can only be joined to the option: `--color[=WHEN]`."""
     marks: frozenset[str]
 
     @property
     def takes_next(self) -> bool:
-        """Return whether its value may be the next word."""
+        """Return whether the option takes the next word as its value."""
         return self.role is not None and not self.joined_only
 
 
 @cache
 def option_table(options: str) -> Mapping[str, Entry]:
-    """Return the entries of a table by each of their spellings. Raises ValueError for a table that is not well formed."""
+    """Return the entries of a table by each of their spellings. Raises ValueError or KeyError for an invalid table."""
     table: dict[str, Entry] = {}
     for text in options.split():
         entry, spellings = _entry(text)
@@ -164,7 +162,7 @@ def _entry(text: str) -> tuple[Entry, list[str]]:
 
 
 def parse_words(program: Program, argv: Sequence[str], *, stop: bool = False) -> Parsed | str:
-    """Return options and operands of `argv` by the program's style and table, or the reason why they are ambiguous.
+    """Return the options and operands of `argv`, by the program's style and table, or the reason for a gap.
 
     With `stop`, everything from the first operand on is an operand, in any style.
     """
@@ -172,7 +170,7 @@ def parse_words(program: Program, argv: Sequence[str], *, stop: bool = False) ->
 
 
 class _Words:
-    """The cursor over the words of one command."""
+    """A parser of the words of one command."""
 
     def __init__(self, program: Program, argv: Sequence[str], *, stop: bool) -> None:
         self.style = program.style
@@ -261,7 +259,10 @@ class _Words:
         return self._next_as_value(entry)
 
     def _cluster(self, word: str) -> str:
-        """Read `-abc`: letters without values, then possibly one whose value is the rest or the next word."""
+        """Read a cluster such as `-abc`. The value of its last option is the rest of the word, or the next word.
+
+        Return the problem, or an empty string.
+        """
         for place in range(1, len(word)):
             entry = self.table.get(word[0] + word[place])
             if entry is None or "info" in entry.marks:
@@ -295,11 +296,11 @@ _FILES = {
     OperandRole.EITHER: (Access.EITHER, False),
     OperandRole.EITHER_TREE: (Access.EITHER, True),
 }
-"""Access to a file of each role, and whether it includes all files below."""
+"""Access to a path, and whether it includes all files below, by role."""
 
 
 class _Reading:
-    """Roles being applied to the words of one command."""
+    """Builder of the use of one command. It applies the roles in the tables to the words."""
 
     def __init__(self, program: Program, table: Mapping[str, Entry], parsed: Parsed, folder: str) -> None:
         self.program = program
@@ -410,14 +411,12 @@ class _Reading:
     def _path(self, word: str, access: Access, *, tree: bool) -> None:
         if isinstance(word, Found):
             self.paths += handed_over(word, access, tree=tree, folder=self.folder)
-        elif word:  # `-` is the input to most programs, and a file of that name to some
+        elif word:  # `-` means the input for most programs, but a file of that name for some
             self.paths.append(PathUse(word=joined(self.folder, word), access=access, tree=tree))
 
 
 def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
-    """Return the folder that the paths of a command are relative to, as it is written. Empty for the command's own
-    folder.
-    """
+    """Return the folder that the paths of a command are relative to, as written. Empty for its working directory."""
     folder = ""
     for option in parsed.options:
         if table[option.name].role is OperandRole.FOLDER and option.value and not isinstance(option.value, Unknown):
@@ -427,9 +426,9 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
 
 @cache
 def operand_roles(operands: str, *, instead: bool) -> tuple[list[OperandRole], OperandRole | None, list[OperandRole]]:
-    """Return the roles of the first operands, of any number between, and of the last.
+    """Return the roles of the first operands, the role of any number in between or `None`, and those of the last.
 
-    Raises ValueError or KeyError for a text that is not well formed.
+    Raises ValueError or KeyError for invalid text.
     """
     head: list[OperandRole] = []
     tail: list[OperandRole] = []

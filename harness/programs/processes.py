@@ -1,4 +1,4 @@
-"""ps, top, lsof and others that show processes and settings of a machine; many more are rows of asked.py."""
+"""ps, top, lsof and other programs that show processes and settings of a machine. Many more are rows of asked.py."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _INFO = " -V|--version:info -h|--help:info"
 
 
 _CHANGES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
-"""A program whose words are all names and that changes the machine with any of them."""
+"""A program that changes the machine with any words, all of which are names."""
 
-# ps(1), procps 4. A letter e without a dash shows the environment of processes, the keys of services among it. Words
-# with a dash are read again without it where they make no sense (`-axe`, `-e -u xf` where there is no user xf).
+# ps(1), procps 4. A letter e without a dash shows the environment of processes, which may contain keys. If ps cannot
+# parse a word with a dash, it parses it again without the dash (`-axe`, or `-e -u xf` if no user xf exists).
 _PS_FLAGS = regex(r"-[AadfFljcwHLTMNmP]+|-a?u?x[wf]*|--(no-headers?|no-headings?|headers?|forest|deselect)|--sort=.+")
 _PS_BSD = regex(r"[auxwfjlvsSrTcmHn]+|[0-9][0-9,]*|-p[0-9,]+")
 _PS_VALUED = regex(
@@ -27,7 +27,9 @@ _PS_VALUED = regex(
 )
 _PS_ALL = regex(r"-[AaefFljcwH]+|w+|--(no-headers?|forest)|--sort=[a-z%,+-]+")
 _PS_ALL_VALUED = regex(r"-[Aaew]*o|--sort|-[fFlj]*C")
-"""Words allowed beside -e, and beside -C, whose names may contain an e: none that ps could fail on and read again."""
+"""Words accepted together with -e, and with -C, whose names may contain an e. ps cannot fail to parse any of them, so
+it does not parse them again.
+"""
 _PS_NAMES = regex(r"[A-Za-z%,=:0-9_+.-]+")
 
 
@@ -49,7 +51,7 @@ def _ps(argv: Sequence[str]) -> Use:
         if isinstance(value, Unknown):
             sure = value.single and word.endswith(("p", "pid"))
         else:
-            # Where a user is not known, ps takes its name for letters.
+            # If a user does not exist, ps reads the name as option letters.
             sure = (
                 "environ" not in value
                 and bool(_PS_NAMES.fullmatch(value))
@@ -65,19 +67,22 @@ def _top(parsed: Parsed, use: Use) -> Use:
 
 
 def _lsof(parsed: Parsed, use: Use) -> Use:
-    """lsof looks up the hosts that -i names; what it cannot look up of the addresses that it prints stays a number."""
+    """Refine lsof. It uses the network only to resolve hosts that -i names. Printed addresses that it cannot resolve
+    remain numbers.
+    """
     hosts = any("@" in word for word in (*parsed.values("-i"), *parsed.operands))
     return replace(use, network=parsed.has("-i") and hosts)
 
 
 def _only_names(parsed: Parsed, use: Use) -> Use:
-    """`sysctl name=value` sets it."""
+    """Refine sysctl. `sysctl NAME=VALUE` sets a value."""
     sets = any("=" in word or isinstance(word, Unknown) for word in parsed.operands)
     return replace(use, act=stricter(use.act, Act.CHANGES)) if sets else use
 
 
-# getent(1). The file that a whole database, or in the second table any key of it, is read from; nsswitch.conf(5) may name
-# others. A key of the first prints what `id` and `ls -l` do. Other databases (hosts, networks) are asked of name servers.
+# getent(1). Files of databases; nsswitch.conf(5) may name other sources. A command reads a file of the first table only
+# if it names no key: with a key, it prints only facts that `id` and `ls -l` show too. It reads a file of the second table
+# in any case. Other databases (hosts, networks) are queried from name servers.
 _LISTED_DATABASES = {"passwd": "/etc/passwd", "group": "/etc/group"}
 _CLOSED_DATABASES = {
     "shadow": "/etc/shadow", "gshadow": "/etc/gshadow", "aliases": "/etc/aliases", "ethers": "/etc/ethers"
@@ -107,7 +112,7 @@ def _crontab_loses(words: LooseWords) -> Iterator[str]:
 
 
 def _tput(parsed: Parsed, use: Use) -> Use:
-    """The capabilities of a terminal may name a program, which `init` and `reset` run (terminfo(5), iprog)."""
+    """Accept only known capabilities. A terminal may name a program that `init` and `reset` run (terminfo(5), iprog)."""
     capabilities = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
     return (
         use

@@ -1,9 +1,8 @@
-"""Program: the files and hosts a well-known program reads, writes, runs and reaches, by option; and Use: those of one
-command.
+"""Types of the models: `Program`, the effects of a well-known program by option, and `Use`, those of one command.
 
-A model vouches: words that it does not name (an option, a further operand, an abbreviation) are not covered, and
-harness asks the user. This module neither parses a command line (options.py does) nor knows a program (their own
-files do).
+Effects are the files and hosts that it reads, writes, runs and reaches. A model vouches only for words that it names.
+For another option, an extra operand or an abbreviation, harness asks the user. This module neither parses commands
+(options.py does) nor contains models of programs (their own files do).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from harness.record import Record, replace
 
 
 class OperandRole(Enum):
-    """The meaning of an operand, or of an option's value, to a program. Option tables are written in these words."""
+    """The meaning of an operand or of an option's value. Option tables use these names."""
 
     TEXT = "TEXT"
     """Data: never a path, never code. A pattern, a number, a format, a name."""
@@ -27,28 +26,31 @@ class OperandRole(Enum):
     TREE = "TREE"
     """A folder that is read with everything below it."""
     WRITE = "WRITE"
-    """A file that is made, replaced or removed."""
+    """A file that is created, replaced or removed."""
     WRITE_TREE = "WRITE_TREE"
-    """The same, with everything below it."""
+    """A file or folder that is created, replaced or removed, with everything below it."""
     EITHER = "EITHER"
-    """A file that is read and written, moved or replaced, or of which that is not known."""
+    """A file that is read and written, moved or replaced, or whose access is unknown."""
     EITHER_TREE = "EITHER_TREE"
     FOLDER = "FOLDER"
-    """A folder that other paths of the command are relative to, at any place in it: `git -C`, `make -C`."""
+    """A folder that all other paths of the command are relative to, also earlier ones: `git -C`, `make -C`."""
     HOST = "HOST"
-    """A host or an address: the network is reached."""
+    """A host or an address. The command uses the network."""
     SCRIPT = "SCRIPT"
-    """A file whose code is run: read, and the act is RUNS."""
+    """A file whose code the program runs. Its access is read, and the act is RUNS."""
     CODE = "CODE"
-    """Code, the name of a program, or a file that says what to run: never covered."""
+    """Code, the name of a program, or a file that names code to run. Never covered."""
     SHELL = "SHELL"
-    """Text that a shell runs on this machine: read as a command line of its own."""
+    """Text that a shell runs on this machine. It is parsed as a separate command line."""
     COMMAND = "COMMAND"
-    """With all that follows, the words of a command that is run; the command is judged by itself."""
+    """The first word of a command that the program runs. All later words belong to it. It is judged separately."""
     REMOTE = "REMOTE"
-    """With all that follows, the words of a command that another machine or a container runs: asked about as a whole."""
+    """The first word of a command that another machine or a container runs. All later words belong to it.
+
+    Harness asks the user about it as a whole.
+    """
     VARIABLE = "VARIABLE"
-    """NAME=VALUE, set for the command that is run."""
+    """`NAME=VALUE`, an environment variable set for the inner command."""
 
 
 class Style(Enum):
@@ -57,18 +59,18 @@ class Style(Enum):
     GNU = "gnu"
     """Clusters of letters, `--long`, `--long=value`; options may follow operands (getopt_long(3))."""
     POSIX = "posix"
-    """The same, but the first operand ends the options (POSIX.1-2024, XBD 12.2)."""
+    """Like GNU, but the first operand ends the options (POSIX.1-2024, XBD 12.2)."""
     SINGLE = "single"
     """Long options with one dash or two, no clusters: go, java, terraform. Options may follow operands."""
     TEXT = "text"
-    """No options at all that matter: every word is text, as for echo."""
+    """No relevant options: every word is text, as for echo."""
 
 
 class Unknown(str):
-    """A word of unknown value, shown as it is written (`$X`); `str` so that it can be shown and compared.
+    """A word of unknown value. As a `str`, it is the word as written (`$X`), for display and comparison.
 
-    `prefix` is the known beginning, `single` whether it is certainly one word (it was quoted), `integer` whether it
-    is an integer.
+    `prefix` is its known beginning. `single` is true if it is certainly one word (it was quoted), `integer` if it is an
+    integer.
     """
 
     __slots__ = ("integer", "prefix", "single")
@@ -77,7 +79,7 @@ class Unknown(str):
     integer: bool
 
     def __new__(cls, written: str, *, prefix: str = "", single: bool = True, integer: bool = False) -> Self:
-        """Return the word as it is written, with the known facts about it."""
+        """Return the word as written, with the known facts about it."""
         word = super().__new__(cls, written)
         word.prefix = prefix
         word.single = single
@@ -86,75 +88,73 @@ class Unknown(str):
 
 
 class Incoming(Unknown):
-    """A word, or any number of them, that xargs puts there for what it reads."""
+    """One or any number of words that xargs inserts from its input."""
 
     __slots__ = ()
 
 
 class Listed(Incoming):
-    """Any number of words, the names of files: what a shell makes of `$(git ls-files)` where it is not quoted."""
+    """Any number of words that are names of files, such as the unquoted expansion of `$(git ls-files)`."""
 
     __slots__ = ("names",)
     names: FileNames
 
 
 class FileNames(Record):
-    """Files that a program found: what their names are known to be."""
+    """Known facts about the names of files that a program found."""
 
     starts: tuple[str, ...]
-    """The files themselves, and the folders below which they lie."""
+    """The files themselves, or folders that contain them at any depth."""
     only: tuple[str, ...] = ()
-    """Patterns, with `*`: each of the files has a name that matches one of them. Empty if any file may be included."""
+    """Patterns with `*`. The name of each file matches one of them. Empty if files may have any name."""
     skips: tuple[str, ...] = ()
-    """Names of folders that contain none of the files; with `./` in front, of folders directly in a start."""
+    """Names of folders that contain none of the files. With the prefix `./`, only folders directly in a start."""
     excluded: tuple[str, ...] = ()
-    """Names, with `*`, that none of the files has; with `./` in front, none directly in a start."""
+    """Patterns with `*` that no file's name matches. With the prefix `./`, only for files directly in a start."""
     hidden: bool = True
-    """Whether hidden files may be among them."""
+    """Whether hidden files may be included."""
     bare: bool = False
-    """Whether they are named without the start, which is `.`, in front: `a.py`."""
+    """Whether the names lack the prefix of the start, which is `.`: `a.py` instead of `./a.py`."""
     folders: bool = True
-    """Whether folders may be among them."""
+    """Whether folders may be included."""
     lists_names: bool = False
-    """Whether a start that is a folder would be replaced by the names in it, without that folder."""
+    """Whether the listing shows the names in a start that is a folder, without the folder as a prefix."""
     tracked: ShownFiles | None = None
-    """The files tracked by git that they are. `None` for other files. Untracked files below the start are not among
-    them.
-    """
+    """The selection of tracked files, if the files are from git. `None` for other files. Excludes untracked files."""
     nul: bool = False
-    """Whether each ends with a NUL, and not with the line."""
+    """Whether each name ends with a NUL instead of a newline."""
 
 
 class Found(str):
     """A word that represents files that another program found: the `{}` of `find -exec`, the input of xargs.
 
-    INVARIANT: it begins with one of its starts, or with `./`, or is bare and begins with a letter, a digit, `_` or
-    `.`; hence it is never taken for an option.
+    INVARIANT: the name of each file begins with one of the starts or with `./`, or is bare and begins with a letter, a
+    digit, `_` or `.`. So no program reads it as an option.
     """
 
     __slots__ = ("names",)
     names: FileNames
 
     def __new__(cls, written: str, *, starts: Sequence[str] = (), names: FileNames | None = None) -> Self:
-        """Return the word as it is written, with the facts about the files; without `names`, with their starts only."""
+        """Return the word as written, with the facts `names` about the files. Without `names`, with `starts` only."""
         word = super().__new__(cls, written)
         word.names = names or FileNames(starts=tuple(starts))
         return word
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The trees that the files lie in."""
+        """The files themselves, or folders that contain them."""
         return self.names.starts
 
 
 TEMPORARY_FOLDER = "/\0"
-"""The private folder of `$TMPDIR`, as the paths of a `Use` begin with it. INVARIANT: no word of a command holds a NUL."""
+"""Prefix of paths in the private folder `$TMPDIR`, in a `Use`. INVARIANT: no word of a command contains a NUL."""
 
 
 class Temporary(str):
-    """A path below TEMPORARY_FOLDER that a variable names, shown as it is written (`$f`).
+    """A path below TEMPORARY_FOLDER that a variable names. `written` is the word for display (`$f`).
 
-    `certain` is false where mktemp may have failed: then the variable may be empty.
+    `certain` is false if mktemp may have failed. The variable may then be empty.
     """
 
     __slots__ = ("certain", "written")
@@ -176,51 +176,52 @@ class PathUse(Record):
     access: Access
     tree: bool = False
     entry: bool = False
-    """For written paths: whether the name itself is moved, removed or replaced, not only the contents of the file.
+    """For written paths: whether the directory entry is moved, removed or replaced, not only the file's content.
+
     With EITHER, this is always possible.
     """
     at_top: bool = False
-    """Whether it may begin at the top of the git repository instead of the folder at hand: `HEAD:src/a.py`."""
+    """Whether the path may be relative to the top of the git repository, not the working directory: `HEAD:src/a.py`."""
     follows: bool = False
     """For a tree: whether links below it are followed."""
     only: tuple[str, ...] = ()
-    """For a tree: only files whose name matches one of these (`*.py`). Empty if all files count."""
+    """For a tree: patterns of the names of the files (`*.py`). Empty if all files count."""
     skips: tuple[str, ...] = ()
-    """For a tree: no folders whose name matches one of these (`.git`)."""
+    """For a tree: patterns of the names of folders that are not entered (`.git`)."""
     excluded: tuple[str, ...] = ()
-    """For a tree: no files whose name matches one of these (`.env`)."""
+    """For a tree: patterns of the names of files that are not included (`.env`)."""
     ignore_files: tuple[str, ...] = ()
-    """For the context of a container build: the files that leave files out of it, its `.dockerignore` first."""
+    """For the context of a container build: the ignore files that exclude files from it, its `.dockerignore` first."""
     compared: bool = False
-    """For an operand of `git diff`: a tree if all of this kind exist, and with no folder skipped if all are folders."""
-    upwards: bool = False
-    """Whether files of that name in the folders above, up to the workspace, are read too."""
-    exclusion: bool = False
-    """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
-    tracked: ShownFiles | None = None
-    """For the folder of git: those tracked files that git shows. They represent all files below it."""
-    handed: FileNames | None = None
-    """For files that another program found and passes on: the facts about their names. `None` for all others.
+    """Whether this is an operand that `git diff` may compare outside of git.
 
-    INVARIANT: a command's options that exclude files of a tree do not apply to these: they are named to it one by
-    one.
+    It is a tree if all such operands exist. If all of them are folders, no folder is skipped.
+    """
+    upwards: bool = False
+    """Whether files of the same name in the parent folders, up to the workspace, are also read."""
+    exclusion: bool = False
+    """Whether the word excludes paths (`:!x`). Where git expects no pathspec, it may be the name of a file."""
+    tracked: ShownFiles | None = None
+    """For the folder in which git runs: the selection of files that git shows, instead of all files below it."""
+    handed: FileNames | None = None
+    """For files that another program found and passes on: the facts about their names. `None` for other paths.
+
+    INVARIANT: options that exclude files of a tree do not apply to these files, because the command gets each of them
+    by name.
     """
     hidden: bool = True
-    """For a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`.
-    """
+    """For a tree: whether hidden files are read. rg skips them, unless an ignore file re-includes them with `!`."""
 
 
 def joined(folder: str, word: str) -> str:
-    """Return `word` as it is written, relative to `folder`; an empty folder is the current one."""
+    """Return `word` with `folder` as a prefix, unless it is absolute. An empty folder means the current one."""
     return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 
 def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str = "") -> list[PathUse]:
-    """Return the paths of a word that represents found files; with `tree`, also the files below a folder of that
-    name.
-    """
+    """Return the paths of a word that represents found files. With `tree`, include the files below found folders."""
     kind = access if access is Access.READ else Access.EITHER
-    # A folder of that name holds files of any name.
+    # A found folder may contain files of any name.
     names = (
         replace(word.names, only=(), skips=(), excluded=(), hidden=True) if tree and word.names.folders else word.names
     )
@@ -231,24 +232,24 @@ def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str 
 
 
 class Inner(Record):
-    """A command that a command runs."""
+    """A command that another command runs."""
 
     argv: tuple[str, ...]
     variables: tuple[str, ...] = ()
     folder: str = ""
-    """The folder it is run in, if that is another."""
+    """The folder in which it runs. Empty if it is that of the outer command."""
     elsewhere: bool = False
-    """Whether it is run in folders that are not known; its paths are told as seen from here."""
+    """Whether it runs in unknown folders. Its paths are relative to the working directory of the outer command."""
     takes: str = ""
-    """For the command of xargs: the end of each word that it reads: a NUL, a line end, or ` ` for blanks and line
-    ends.
+    """For the command of xargs: the separator of the words on its input: a NUL, a newline, or ` ` for blanks and
+    newlines.
 
-    `*` if a shell makes the words: like the last, and patterns are matched.
+    `*` if a shell splits the words: as with ` `, and it also expands patterns.
     """
     empty: bool = False
-    """For the command of xargs: whether it runs without such words if the input is empty."""
+    """For the command of xargs: whether it also runs if the input is empty."""
     together: bool = False
-    """For the command of xargs: whether several run at once, so that their output may be mixed."""
+    """For the command of xargs: whether several run in parallel, so that their output may be mixed."""
 
 
 class Use(Record):
@@ -263,35 +264,40 @@ class Use(Record):
     """A command that another machine or a container runs."""
     network: bool = False
     gap: str = ""
-    """The reason why the command is not wholly understood, in a few words for the user; empty if it is understood."""
+    """The reason why the command is not fully understood, in a few words for the user. Empty if it is."""
     imports: bool = False
-    """Whether it is Python that looks for the modules of its library in the folder that it runs in first."""
+    """Whether the command is a Python that searches its working directory for modules before its library."""
     login: bool = False
-    """Whether it is a shell that reads the start-up files of the home folder first."""
+    """Whether the command is a shell that first reads the start-up files in the home folder."""
     obeys: tuple[str, ...] = ()
-    """Files by which a project makes it run other code, if one is in the folder that it runs in or above: `.mvn`."""
+    """Names of files that make the command run code of the project, such as `.mvn`. They count in its working directory
+    and in all parent folders.
+    """
     needs: str = ""
-    """The socket without which it fails, in words for the user; one of the network if `network` is set, otherwise a
-    Unix socket. Empty for a command that needs none.
+    """The socket that the command needs, in words for the user. Empty if it needs none.
+
+    It is a network socket if `network` is set, otherwise a Unix socket.
     """
     git_folder: str | None = None
-    """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
+    """For commands that obey a repository's configuration: the folder where git starts to search for the repository
+    (`.` or that of -C).
+    """
 
 
 def reads(use: Use, path: str) -> Use:
-    """Return `use` with a file or folder that the program reads although no word of the command names it."""
+    """Return `use` with an additional path that the program reads although no word of the command names it."""
     return replace(use, paths=(*use.paths, PathUse(word=path, access=Access.READ)))
 
 
 class Given(Record):
-    """An option that occurs in a command, by the first spelling of its table entry, and its value."""
+    """An option that occurs in a command, with its value. `name` is the first spelling in the table."""
 
     name: str
     value: str | None
 
 
 class Parsed(Record):
-    """The words of a command after its program, sorted by the model."""
+    """The words of a command after its program, parsed into options and operands."""
 
     program: str
     options: tuple[Given, ...]
@@ -300,7 +306,7 @@ class Parsed(Record):
     """Number of operands before a `--`. `None` without a `--`."""
 
     def has(self, *names: str) -> bool:
-        """Say whether one of these options occurs, each named by the first spelling of its entry."""
+        """Return whether one of these options occurs. Each is named by the first spelling of its entry."""
         return any(option.name in names for option in self.options)
 
     def values(self, *names: str) -> tuple[str, ...]:
@@ -309,11 +315,11 @@ class Parsed(Record):
 
 
 class LooseWords(Record):
-    """The words of a command behind its program, read for the worst that they may say (losses.py)."""
+    """The words of a command after its program, read with their worst possible meaning (losses.py)."""
 
     words: tuple[str, ...]
     options: tuple[str, ...]
-    """Options, each by the first spelling of its table entry, or as it is written if the table does not name it."""
+    """Options, each by the first spelling of its table entry, or as written if it is not in the table."""
     operands: tuple[str, ...]
     last_words: tuple[str, ...] = ()
     """Operands after `--`."""
@@ -339,15 +345,15 @@ READER_OF_INPUT = f"{READER} input-without-files"
 class Program(Record):
     """The model of one program, or of one subcommand.
 
-    `options` is a table of entries with blanks between them, each `-x|--long`, with a value `-x|--long=ROLE` (joined
-    or the next word), with a value that may only be joined `--color[=ROLE]`, and with marks after a colon,
-    `-i[=TEXT]:inplace`. `-NUM` means a dash and digits. The marks:
+    `options` is a table of entries, separated by blanks. An entry is `-x|--long` for an option without a value,
+    `-x|--long=ROLE` for one with a value (joined or the next word), and `--color[=ROLE]` for one with an optional value
+    that can only be joined. Marks follow after a colon: `-i[=TEXT]:inplace`. `-NUM` means a dash and digits. The marks:
 
-    - `looks`, `writes`, `changes`, `runs`: with this option the command does at least that.
-    - `tree`: operands that are READ are read with everything below; `inplace`: they are written too.
-    - `network`: the network is reached. `gap`: in the table, and not vouched for.
-    - `instead`: takes the place of the first operand (the pattern of grep, the script of sed).
-    - `info`: as the only word, the command prints something about itself (`--version`); elsewhere a gap.
+    - `looks`, `writes`, `changes`, `runs`: with this option the command has at least this act.
+    - `tree`: READ operands include everything below. `inplace`: READ operands are also written.
+    - `network`: the command uses the network. `gap`: the option makes the command not covered.
+    - `instead`: the option replaces the first operand (the pattern of grep, the script of sed).
+    - `info`: as the only word, it makes the command print facts about itself (`--version`). With other words, a gap.
 
     An option that is not in the table makes the command not covered, and so does an abbreviation.
     """
@@ -356,37 +362,41 @@ class Program(Record):
     style: Style = Style.GNU
     options: str = ""
     operands: str = "READ..."
-    """Roles by position, `...` for any number, `(ROLE)` for one that an `instead` option takes the place of; further
-    roles after `...` are the last operands: `READ... WRITE`. `COMMAND...` is a command and its words. Empty: no operand
-    is taken."""
+    """Roles of the operands, in order. Empty if the program takes no operands.
+
+    `ROLE...` is any number of operands; roles after it are those of the last operands: `READ... WRITE`. `(ROLE)` is an
+    operand that an `instead` option replaces. `COMMAND...` is a command and its words.
+    """
     network: bool = False
     obeys: str = ""
-    """Same as `Use.obeys`, with blanks between."""
+    """Names as in `Use.obeys`, separated by blanks."""
     needs: str = ""
-    """Same as `Use.needs`, but not for `info` options."""
+    """Socket as in `Use.needs`. Does not apply to `info` options."""
     subcommands: Mapping[str, Program] = {}
-    """Models by the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are
-    those before the subcommand. The key "" is the command without a subcommand; without that key it is not covered.
+    """Models of subcommands, by name. The name of a nested subcommand has several words (`remote show`).
+
+    If there are any, `options` are those before the subcommand. The key "" is the command without a subcommand. If that
+    key is missing, such a command is not covered.
     """
     git: bool = False
-    """Whether it obeys the configuration of a git repository."""
+    """Whether the program obeys the configuration of a git repository."""
     refine: Refine | None = None
-    """Called with what the tables said; returns that, or something stricter, or with more paths."""
+    """Function that adjusts the use from the tables. It returns the same use, a stricter one, or one with more paths."""
     read: Read | None = None
-    """Takes the place of the tables: called with the whole argv."""
+    """Function that replaces the tables. It gets the whole argv."""
     loses: Loses | None = None
-    """Names, a sentence each, what a command deletes or overwrites for good. Also asked of words that have a gap."""
+    """Function that returns the losses of a command, one sentence each. Also called for commands with a gap."""
     facts: str = ""
-    """Other facts about the program, in words:
+    """Other facts about the program, separated by blanks:
 
-    - `files`: it takes each operand for the name of a file, with any name, and reads files in a folder only if its model
-      says so (TREE).
-    - `only-reads`: no option writes a file that is named in it, however loosely the words were split.
-    - `few-variables`: it obeys few variables of the environment, all of them in a list (variables.py).
-    - `no-input`: it does not read its input. `input-without-files`: only if no operand names a file, or one is `-`.
+    - `files`: it reads each operand as the name of a file, whatever the name. It reads the files in a folder only if its
+      model has the role TREE.
+    - `only-reads`: no option writes a file that the command names, even if its words were split loosely.
+    - `few-variables`: it obeys few environment variables, all of which are in a list (variables.py).
+    - `no-input`: it never reads its input. `input-without-files`: it does only if no operand is a file, or one is `-`.
     """
 
 
 def gap(reason: str) -> Use:
-    """Return the use of a command that no model covers, and why."""
+    """Return the use of a command that no model covers, with the reason."""
     return Use(act=Act.UNKNOWN, gap=reason)

@@ -1,4 +1,4 @@
-"""Python (CPython, PyPy): it runs a script, a module, or code among the words. No code is read."""
+"""The model of Python (CPython, PyPy), which runs a script, a module, or code in a word. The model reads no code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = frozenset(
     "py_compile pydoc pylint pyright pytest ruff site sphinx tabnanny timeit tokenize tox trace twine unittest uv uvicorn "
     "venv virtualenv vulture zipapp".split()
 )
-"""Modules in the model of `python -m`. A file of the folder may take the place of any of them."""
+"""Modules in the model of `python -m`. A file in the working directory may replace any of them."""
 
 LIBRARY = frozenset(
     (
@@ -44,7 +44,7 @@ LIBRARY = frozenset(
         "webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo"
     ).split()
 )
-"""Modules of Python's own library, 3.8 to 3.14; those that begin with `_` are more."""
+"""Modules of Python's standard library, 3.8 to 3.14, without those that begin with `_`."""
 _ON_THE_NETWORK = frozenset(
     "build ensurepip gunicorn http.server hatch flit jupyter mkdocs nox pip pip_audit piptools pipx poetry pre_commit tox "
     "twine uv uvicorn virtualenv".split()
@@ -113,8 +113,9 @@ _SITE = Program(options="--user-base --user-site", operands="")
 
 
 def _looking_module(name: str, flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
-    """Read `-m MODULE` for a module that only looks. Python's own options may only turn off the search for modules
-    here (-I).
+    """Return the use of `-m MODULE` for a module that only looks, else `None`.
+
+    Modules are also searched in the working directory (`imports`), unless `flags` has -I.
     """
     program = {"json.tool": _JSON_TOOL, "site": _SITE, "pip": PIP}.get(name)
     if program is None or isinstance(name, Unknown | Found):

@@ -1,7 +1,7 @@
-"""pip and uv; other programs for packages of Python are rows of asked.py.
+"""pip and uv. Other programs for packages of Python are rows of asked.py.
 
-Installing runs code (setup.py, build backends); looking may too, if it runs the project's own interpreter or loads
-plugins first.
+Installing runs code (setup.py, build backends). Looking may also run code, if it starts the interpreter of the project or
+loads plugins.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from harness.record import replace
 
 # --- pip
 
-# No -V here: behind a subcommand it is taken, and the subcommand runs (`pip cache purge -V`).
+# -V is left out: pip accepts it after a subcommand, and still runs the subcommand (`pip cache purge -V`).
 _PIP_COMMON = """
     -h|--help:info -v|--verbose -q|--quiet --debug --isolated --no-input --no-color --require-virtualenv
     --disable-pip-version-check --no-python-version-warning --no-cache-dir --timeout=TEXT --retries=TEXT --exists-action=TEXT
     --use-feature=TEXT --use-deprecated=TEXT --log=WRITE --cache-dir=WRITE_TREE --cert=READ --client-cert=READ
     --python=CODE --keyring-provider=CODE --proxy=CODE --trusted-host=CODE
 """
-# Where packages come from is what will run.
+# The source of packages determines the code that runs.
 _PIP_INDEX = "--no-index --pre -i|--index-url=CODE --extra-index-url=CODE -f|--find-links=CODE"
 _PIP_BUILD = f"""
     {_PIP_COMMON} {_PIP_INDEX} -r|--requirement=READ -c|--constraint=READ -e|--editable=SCRIPT --no-deps --prefer-binary
@@ -33,8 +33,8 @@ _PIP_BUILD = f"""
 
 
 def _pip_freeze(parsed: Parsed, use: Use) -> Use:
-    """Refine: for packages installed in editable form, git and hg run in their folder, and run programs that its
-    settings name.
+    """Refine `pip freeze`. For editable packages, it runs git and hg in their folders, which run programs that the
+    settings there name.
     """
     return use if parsed.has("--exclude-editable") else replace(use, act=stricter(use.act, Act.RUNS))
 
@@ -42,7 +42,7 @@ def _pip_freeze(parsed: Parsed, use: Use) -> Use:
 PIP = Program(
     options=f"-V|--version:info {_PIP_COMMON}",
     subcommands={
-        # Older versions look for a newer pip now and then, at the user's own index.
+        # Older versions of pip sometimes check for a newer pip, at the index that the user configured.
         "list": Program(
             options=f"""
                 {_PIP_COMMON} {_PIP_INDEX} -o|--outdated:network -u|--uptodate:network -e|--editable -l|--local --user
@@ -73,7 +73,7 @@ PIP = Program(
             options=f"{_PIP_COMMON} -y|--yes -r|--requirement=READ --break-system-packages --root-user-action=TEXT",
             operands="TEXT...",
         ),
-        # Settings hold addresses with passwords in them.
+        # Settings may contain addresses with passwords.
         **dict.fromkeys(
             "config list, config get, config set, cache dir, cache info, cache list, cache purge, debug".split(", "),
             Program(act=Act.CHANGES, options=f"{_PIP_COMMON} --user --global --site --format=TEXT", operands="TEXT..."),
@@ -104,7 +104,7 @@ _UV_PROJECT = f"""
 
 
 def _uv_run(parsed: Parsed, use: Use) -> Use:
-    """`uv run FILE.py` and `uv run -m MODULE` are python's; an address or the input would be code."""
+    """Refine `uv run`. `uv run FILE.py` and `uv run -m MODULE` run python. An address or the input is code, so a gap."""
     if not use.commands:
         return replace(use, gap="it runs what its input says")
     words = use.commands[0].argv
@@ -132,7 +132,7 @@ _UV_TOOL_RUN = runs(
     operands="TEXT...",
     refine=arguments_from(1),
 )
-# Even what only lists asks the interpreter in .venv, a program of the project.
+# Even subcommands that only list start the interpreter in .venv, a program of the project.
 _UV_PIP = runs(f"""
         {_UV_COMMON} -e|--editable=SCRIPT -r|--requirements|--requirement=READ -c|--constraints|--constraint=READ --system
         -U|--upgrade -P|--upgrade-package=TEXT --no-deps --reinstall --strict --format=TEXT --outdated --exclude-editable

@@ -1,6 +1,6 @@
 """Tools that check, format, test and document Python code, and that run hooks and applications.
 
-A tool that loads plugins, configuration that is code, or the project itself, runs code: `RUNS`, for every request.
+A tool that loads plugins, code as its configuration, or the project itself is `RUNS` with any words.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from harness.programs.shared import (
 )
 from harness.record import replace
 
-# --- What checks and formats
+# --- Checkers and formatters
 
-# What ruff opens below a folder, as seen with ruff 0.17; `--extension env:python` adds .env and all files so named.
+# Files that ruff opens below a folder (tested with ruff 0.17). `--extension env:python` adds files such as .env.
 _PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "*.md", "*.markdown", "pyproject.toml", "ruff.toml", ".ruff.toml")
 
 
@@ -32,10 +32,10 @@ _PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "*.md", "*.markdown", "pyp
 
 
 def _ruff(parsed: Parsed, use: Use, *, writes: bool) -> Use:
-    """Refine ruff: it is a reader only with options to ignore any configuration and to keep no cache.
+    """Refine ruff. It only looks with --isolated and --no-cache, which ignore the configuration and keep no cache.
 
-    Configuration may fix files by itself (`fix = true`), keep the cache anywhere (`cache-dir`), and `extend` any
-    file, of which the line that is not TOML is then shown. All of that was seen with ruff 0.17.
+    The configuration can make it fix files (`fix = true`), write its cache anywhere (`cache-dir`), and `extend` any
+    file, of which it prints the first line that is not TOML. All tested with ruff 0.17.
     """
     if any("=" in value for value in parsed.values("--config")):
         return replace(use, gap="--config sets an option")
@@ -94,16 +94,14 @@ _RUFF = Program(
 
 
 def _black(parsed: Parsed, use: Use) -> Use:
-    """Refine black: without --check or --diff the files are written. Its cache in the user's cache folder is not an
-    effect.
-    """
+    """Refine black. Without --check or --diff it writes the files. Its cache in the user's cache folder is ignored."""
     if parsed.has("--check", "--diff"):
         return as_trees(parsed, use)
     return as_trees(parsed, operands_written(parsed, use, Act.CHANGES), _PYTHON_FILES)
 
 
-# The configuration of black cannot name code or files, but it can widen `include` to all files below an operand; what
-# cannot be parsed is shown. Hence whole trees. Options of the command line are stronger than it.
+# The configuration of black cannot name code or files, but its `include` may match all files below an operand, and black
+# prints lines that it cannot parse. So it reads whole trees. Options of the command override the configuration.
 _BLACK = Program(
     options="""
         -h|--help:info --version:info -q|--quiet -v|--verbose --check --diff --color --no-color --fast --safe --pyi --ipynb
@@ -114,7 +112,7 @@ _BLACK = Program(
     """,
     refine=_black,
 )
-# isort runs git where the configuration says skip_gitignore, and git runs what the repository's configuration says.
+# isort runs git if the configuration sets skip_gitignore, and git runs programs that the repository's configuration names.
 _ISORT = Program(
     act=Act.RUNS,
     options="""
@@ -150,7 +148,7 @@ _CHECKERS = """
     -s|--skip=TEXT -t|--tests=TEXT --min-confidence=TEXT --sort-by-size -o|--output=WRITE -c|--configfile=CODE
     --config=CODE --ini=CODE
 """
-# The configuration of these names plugins, formatters, or further files and folders to read or write.
+# The configuration of these checkers names plugins, formatters, or other files and folders to read or write.
 _CHECKER = Program(act=Act.RUNS, options=_CHECKERS)
 _MYPY = Program(
     act=Act.RUNS,
@@ -178,11 +176,11 @@ _PYRIGHT = runs("""
     """)
 
 
-# --- What tests, documents and runs hooks
+# --- Test runners
 
 
 def _pytest(parsed: Parsed, use: Use) -> Use:
-    """Take node ids for the files in front of them, allow `-p no:NAME`, and see the folders of coverage reports."""
+    """Refine pytest. Reduce node IDs to their files, accept `-p no:NAME`, and add the folders of coverage reports."""
     if any(isinstance(name, Unknown | Found) or not name.startswith("no:") for name in parsed.values("-p")):
         return replace(use, gap="-p loads a plugin")
     paths = [replace(path, word=path.word.partition("::")[0]) for path in use.paths]
@@ -240,7 +238,7 @@ _NOX = runs(
 _COVERAGE_COMMON = (
     "-h|--help -q|--quiet --debug=TEXT -i|--ignore-errors --include=TEXT --omit=TEXT --rcfile=CODE --data-file=EITHER"
 )
-# Its configuration names plugins, and its data files name what is read.
+# The configuration of coverage names plugins, and its data files name the files to read.
 _COVERAGE_REPORT = Program(
     act=Act.RUNS,
     options=f"""
@@ -312,7 +310,7 @@ _APPLICATION = runs(
     operands="TEXT...",
     refine=arguments_from(1),
 )
-# These run whatever a file, a notebook, or the words of the command say.
+# These run code from a file, a notebook, or the words of the command.
 _NOTEBOOK = runs(
     """
         -h|--help --version --no-banner --to=TEXT --execute --inplace:inplace --output=WRITE -c:gap -m:gap -i:gap

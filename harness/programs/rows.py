@@ -1,14 +1,14 @@
-"""Rows: models of programs as lines of text, for programs of which a table says all (`Rows`).
+"""Rows: models of programs as lines of text, for programs that need no code (`Rows`).
 
-A row has up to four columns with ` : ` between; a line that begins with a blank continues the row before:
+A row has up to four columns, separated by ` : `. A line that begins with a blank continues the previous row:
 
     pipenv install, update, sync : runs net also=Pipfile,Pipfile.lock : TEXT... : common --dev --pre
 
-1. The program, or several with `/` between. Behind it its subcommands with `, ` between, `(alone)` for the program without a
-   subcommand. A row without subcommands is about the program itself, and the options before its subcommands.
-2. What it does: an act (looks, writes, changes, runs), `net`, a style (`posix`, `single`, `words`), `obeys=FILE`, `needs=NAME`,
-   and refinements of shared.py: `names`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes without naming them).
-   Or `gap`: no model vouches for it, and the third column is the reason.
+1. The program, or several separated by `/`. Then its subcommands, separated by `, `; `(alone)` is the program without a
+   subcommand. A row without subcommands describes the program itself, or the options before its subcommands.
+2. Its effects: an act (looks, writes, changes, runs), `net`, a style (`posix`, `single`, `words`), `obeys=FILE`,
+   `needs=NAME`, and refinements of shared.py: `names`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes without
+   naming them). Or `gap` if no model covers it; the third column is then the reason.
 3. The roles of its operands, as in `Program.operands`; `-` for none.
 4. Its options, as in `Program.options`. A word without a dash is the name of a list, which a line `NAME = ...` defines.
 """
@@ -36,18 +36,18 @@ _NONE = "-"
 
 
 class Rows(Mapping[str, Program]):
-    """The models in a table, by program; each is created at the first request for it.
+    """The models in a table, by program. Each model is created at the first request for it.
 
-    `refinements` are those that the table names in addition to the ones of shared.py. The lookup of a program raises
-    ValueError or KeyError if one of its rows is not well formed. Creating the models raises ValueError if the table names a
-    program in two ways.
+    `refinements` are functions that the table may name in addition to those of shared.py. Raises ValueError if the table
+    lists a program in two different groups. The lookup of a program raises ValueError or KeyError if one of its rows is
+    invalid.
     """
 
     def __init__(self, table: str, refinements: Mapping[str, Refine] = {}) -> None:
         self._refinements = refinements
         self._lists: dict[str, str] = {}
         self._rows: dict[str, list[str]] = {}
-        """The rows of programs that share a model, by their names as a row begins with them."""
+        """Rows by the first word of each row: the names of the programs that share a model."""
         for row in _joined(table):
             name, equals, value = row.partition(" = ")
             if equals and " " not in name:
@@ -116,7 +116,7 @@ class Rows(Mapping[str, Program]):
 
 
 def _joined(table: str) -> Iterator[str]:
-    """Yield the rows of a table, each with its further lines; remarks (`#`) are left out."""
+    """Yield the rows of a table, each as one line. Comments (`#`) are left out."""
     row = ""
     for line in table.splitlines():
         if line[:1] == " ":

@@ -1,9 +1,9 @@
 """cargo, and the tools around it.
 
-As rustup installs them, they are its proxies, which run the toolchain that `rust-toolchain.toml` names: `path =
-"/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen with rustup 1.29). And `.cargo/config.toml`
-names compilers and wrappers, which `cargo tree` starts to ask for their version, and aliases. Without any of these
-files, commands for the version and the packages only look; all others build, and build.rs and macros are code.
+If rustup installed them, they are proxies that run the toolchain named in `rust-toolchain.toml`. The line `path =
+"/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (tested with rustup 1.29). `.cargo/config.toml` names
+aliases, compilers and wrappers; `cargo tree` starts the compilers and wrappers to get their version. Without any of these
+files, commands that show the version or the packages only look. All others build, which runs code (build.rs, macros).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from harness.record import replace
 
 
 def _no_toolchain(parsed: Parsed, use: Use) -> Use:
-    """`+NAME` in front chooses the toolchain that is run."""
+    """Return a gap for `+NAME`, which selects another toolchain to run."""
     return replace(use, gap="a toolchain") if any(word.startswith("+") for word in parsed.operands) else use
 
 
 def _words_behind(pattern: str) -> Refine:
-    """Refuse operands that do not match: behind `--` they are options of rustc or rustfmt."""
+    """Return a refinement with a gap for operands that do not match. After `--` they are options of rustc or rustfmt."""
 
     def refine(parsed: Parsed, use: Use) -> Use:
         strange = next(
@@ -43,7 +43,7 @@ def _words_behind(pattern: str) -> Refine:
 
 
 def _cargo_fmt(parsed: Parsed, use: Use) -> Use:
-    """Without --check, also behind `--`, every source file of the package is written."""
+    """Refine `cargo fmt`. It writes every source file of the package, unless --check occurs before or after `--`."""
     if parsed.has("--check") or "--check" in parsed.operands:
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.EITHER, tree=True, only=("*.rs",))))
@@ -53,7 +53,7 @@ _STEERED = "rust-toolchain rust-toolchain.toml .cargo/config .cargo/config.toml"
 
 
 def _manifests(_parsed: Parsed, use: Use) -> Use:
-    """Add the manifests of the package and of those that it is made of."""
+    """Add the manifests of the package, its workspace and its members."""
     below = PathUse(word=".", access=Access.READ, tree=True, follows=True, only=("Cargo.toml", "Cargo.lock"))
     above = (PathUse(word=name, access=Access.READ, upwards=True) for name in below.only)
     return replace(use, paths=(*use.paths, below, *above))
@@ -83,7 +83,7 @@ _BUILD = f"""
 
 
 def _cargo(options: str = "", *, operands: str = "", refine: Refine | None = None) -> Program:
-    """Return the model of a subcommand."""
+    """Return the model of a subcommand that builds."""
     return runs(f"{_BUILD} {options}", operands=operands, refine=refine)
 
 
@@ -152,7 +152,7 @@ _OUTPUT = "(?:asm|llvm-bc|llvm-ir|dep-info|link|metadata|mir|obj)"
 
 
 def _rustc(parsed: Parsed, use: Use) -> Use:
-    """Allow code generation options that name neither a program nor a file."""
+    """Accept only values that name neither a program nor a file, for -C, --emit and --print."""
     for option, pattern in (("-C", _CODEGEN), ("--emit", f"{_OUTPUT}(?:,{_OUTPUT})*"), ("--print", "[a-z-]+")):
         for value in parsed.values(option):
             if type(value) is not str or not re.fullmatch(pattern, value):
@@ -187,7 +187,7 @@ _RUSTFMT = Program(
     """,
     refine=all_of(_no_toolchain, _rustfmt),
 )
-# `rustup --version` and `rustup show` run the rustc that the project names, to tell its version.
+# `rustup --version` and `rustup show` run the rustc that the project names, to show its version.
 _RUSTUP = runs(
     "-h|--help -V|--version -v|--verbose -q|--quiet --toolchain=TEXT --profile=TEXT --no-self-update -y:gap",
     operands="TEXT...",

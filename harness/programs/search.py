@@ -14,7 +14,7 @@ from harness.regex import regex
 
 
 def _search_current_folder(use: Use, *, tree: bool) -> Use:
-    """Add the current folder, which is searched where no path is named."""
+    """Return `use` with the current folder, which programs search if no path is named."""
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=tree)))
 
 
@@ -35,21 +35,22 @@ _GREP_OPTIONS = """
 
 
 _NAME = regex(r"[A-Za-z0-9_.+-]*\*?[A-Za-z0-9_.+-]*")
-"""A pattern of names that everybody reads alike, with one `*` at most."""
+"""A pattern of names with at most one `*`, which all programs read in the same way."""
 _ENDING = regex(r"\*?[A-Za-z0-9_.+-]+")
-"""A pattern that says how names end, and that everybody reads alike. To rg, `#x` is a comment and `x ` is `x`."""
+"""A pattern for the end of names, which all programs read in the same way. rg reads `#x` as a comment, `x ` as `x`."""
 
 
 def _left_out(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the patterns of names to leave out that can be read in one way; the others leave nothing out."""
+    """Return the unambiguous patterns of names to exclude. The others do not count, so they exclude no files here."""
     return tuple(name for name in patterns if name and not isinstance(name, Unknown) and _NAME.fullmatch(name))
 
 
 def _grep_here(parsed: Parsed, use: Use) -> Use:
-    """`grep -r` without a file searches the current folder; without -r it reads its input.
+    """Refine grep. `grep -r` without a file searches the current folder; without -r grep reads its input.
 
-    Names are narrowed as grep(1) does it. Of --include and --exclude the last that matches counts, and files that none
-    matches are searched unless --include comes first. So `--include` counts in front, and `--exclude` behind the last one.
+    The last --include or --exclude that matches a file decides (grep(1)). Files that match none are searched, unless the
+    first one is an --include. So --include narrows the names only if it is first, and only an --exclude after the last
+    --include counts.
     """
     if not parsed.has("-r", "-R", "-d"):
         return use
@@ -60,7 +61,7 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
     included = [place for place, option in enumerate(chosen) if option.name == "--include"]
     only = parsed.values("--include")
     if included[:1] != [0] or not all(map(_ENDING.fullmatch, only)):
-        only = ()  # the grep of BSD holds a pattern against whole paths: `t*` is also `t/x`
+        only = ()  # BSD grep matches patterns against whole paths: `t*` also matches `t/x`
     rest = chosen[included[-1] + 1 :] if included else chosen
     excluded = _left_out([option.value or "" for option in rest if option.name == "--exclude"])
     skips = parsed.values("--exclude-dir")
@@ -97,7 +98,7 @@ _RG_OPTIONS = """
     -z|--search-zip:gap -L|--follow:gap
     -V|--version:info -h|--help:info --pcre2-version:info
 """
-# -z runs gzip and its like; -L follows links out of the tree that was looked through.
+# -z runs gzip and similar programs. -L follows links out of the searched tree.
 
 
 _RG_TYPES = {
@@ -109,13 +110,13 @@ _RG_TYPES = {
     "js": "*.cjs *.js *.jsx *.mjs *.vue",
     "java": "*.java *.jsp *.jspx *.properties",
 }
-"""File names of the everyday types (`rg --type-list`); a search by another type counts as reading all files."""
+"""Patterns of file names by common type (`rg --type-list`). A search by another type counts as reading all files."""
 
 
 def _rg_paths(parsed: Parsed, use: Use) -> Use:
-    """Without a path rg searches the current folder; with --files it lists names only."""
+    """Refine rg. Without a path it searches the current folder. With --files it only lists names."""
     if any(value.startswith("=") for value in parsed.values("-f", "--ignore-file")):
-        # rg takes the sign off: `-f=x` reads x.
+        # rg drops the `=`: `-f=x` reads x.
         return gap("a value joined on with =")
     lists = parsed.has("--files", "--type-list")
     pattern = 0 if lists or parsed.has("-e", "-f") else 1
@@ -123,8 +124,7 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
         use = _search_current_folder(use, tree=False)
     if lists:
         return use
-    # A glob, a type or a `!` of an ignore file brings hidden files back, and so do --hidden and -uu; plain globs say
-    # which files are read.
+    # A glob, a type, a `!` in an ignore file, --hidden and -uu can include hidden files. Plain globs narrow the files.
     every = parsed.values("-g", "--iglob")
     globs = [value for value in every if isinstance(value, Unknown) or value[:1] != "!"]
     types = parsed.values("-t")
@@ -135,8 +135,8 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
         only = tuple(globs)
     if parsed.has("--iglob", "--glob-case-insensitive", "--type-add", "--type-clear"):
         only = ()
-    # Of globs the last that matches counts, and those of --iglob stand behind the others. One with `!` and a name alone
-    # leaves out files and folders of that name.
+    # The last glob that matches a file decides; those of --iglob count after the others. A glob of `!` and a plain name
+    # excludes files and folders of that name.
     last = max((place for place, value in enumerate(every) if value in globs), default=-1)
     rest = () if parsed.has("--iglob") and globs else every[last + 1 :]
     excluded = _left_out(value[1:].removeprefix("**/") for value in rest if value not in globs)
@@ -149,8 +149,10 @@ _RG = Program(facts="only-reads few-variables", options=_RG_OPTIONS, operands="(
 
 
 def _ag_paths(parsed: Parsed, use: Use) -> Use:
-    """Without a path ag searches the current folder. Nothing but options brings hidden files in, and with -a, -t and -u it
-    obeys no --ignore."""
+    """Refine ag. Without a path it searches the current folder.
+
+    It searches hidden files only with --hidden or -u. With -a, -t or -u it ignores --ignore.
+    """
     if len(parsed.operands) <= (0 if parsed.has("-g") else 1):
         use = _search_current_folder(use, tree=True)
     excluded = () if parsed.has("-a", "-t", "-u") else _left_out(parsed.values("--ignore", "--ignore-dir"))
@@ -178,7 +180,7 @@ _AG = Program(
     refine=_ag_paths,
 )
 
-# fd(1), 8 to 10. What follows -x and -X is a command, run for each file.
+# fd(1), 8 to 10. The words after -x and -X are a command. fd runs it for each file (-x), or once for all (-X).
 _FD = Program(
     options="""
         -H|--hidden --no-hidden -I|--no-ignore --no-ignore-vcs --no-ignore-parent --no-require-git
@@ -206,14 +208,14 @@ _TREE = Program(
         --hintro=READ --houtro=READ --fromfile --version:info --help:info
     """
 )
-# -R writes 00Tree.html files, --info reads .info files in every folder: not in the table.
+# Not in the table: -R, which writes 00Tree.html files, and --info, which reads .info files in every folder.
 
 
 def _tree(argv: Sequence[str]) -> Use:
-    """tree takes values from the next words even inside a cluster: in `-Lo 2 f`, f is the value of -o."""
+    """Read a tree command. Options in a cluster take their values from the next words: in `-Lo 2 f`, f belongs to -o."""
     for word in argv[1:]:
         letters = "" if word.startswith("--") or word[:1] != "-" else word[1:]
-        # A value letter that stands last takes the next word for everybody; `-L2` is the one joined form.
+        # Only the last letter of a cluster may take a value here. `-L2` is the only joined form.
         if _TREE_VALUES & set(letters[:-1]) and not re.fullmatch(r"L[0-9]+", letters):
             return gap(f"{word}: options with values in one word")
     use = read_command(_TREE, argv)
@@ -222,7 +224,7 @@ def _tree(argv: Sequence[str]) -> Use:
 
 
 def _ctags_writes(parsed: Parsed, use: Use) -> Use:
-    """ctags writes `tags` where nothing else is named; with -e it is `TAGS`."""
+    """Refine ctags. Without -f it writes `tags`, or `TAGS` with -e."""
     if any(value.startswith("@") for value in parsed.values("--exclude")):
         return gap("a list of patterns in a file")
     if parsed.has("-f"):
@@ -234,7 +236,7 @@ def _ctags_writes(parsed: Parsed, use: Use) -> Use:
 
 
 _CTAGS = Program(
-    # A .ctags or .ctags.d in the current folder holds options, the name of the written file among them.
+    # A .ctags or .ctags.d in the current folder may contain options, such as the name of the output file.
     act=Act.CHANGES,
     options="""
         -R|--recurse[=TEXT]:tree -f|-o=WRITE -e -a|--append[=TEXT] --languages=TEXT --exclude=TEXT --fields=TEXT

@@ -1,7 +1,7 @@
-"""GNU sed: its options, and its scripts read far enough to know that they only edit what is printed.
+"""GNU sed: its options, and a check that its scripts only edit the output.
 
-Nothing here runs or rewrites a script. What is not plainly one of the commands below (`w`, `r`, `e`, a flag of `s` that
-writes or runs, a form on which versions of sed differ) makes the command not covered.
+Nothing here runs or rewrites a script. A command is not covered if its script contains anything else than the commands
+below: `w`, `r`, `e`, a flag of `s` that writes or runs, or a form that versions of sed read differently.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from harness.record import replace
 
 
 def script_problem(script: str) -> str:
-    """Return the reason why a sed script is not vouched for, in a few words; empty if it only edits the output.
+    """Return the reason why a sed script is not covered, in a few words. Empty if it only edits the output.
 
     Follows `compile_program` of GNU sed 4.9, and POSIX.1-2024, sed, "EXTENDED DESCRIPTION".
     """
-    # In some character sets the second byte of a character is one of these.
+    # In some character sets, the second byte of a character may be one of these ASCII characters.
     if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", script):
         return "its script mixes characters in a way that depends on the character set"
     try:
@@ -29,7 +29,7 @@ def script_problem(script: str) -> str:
 
 
 class _NotVouchedFor(Exception):
-    """Raised with the reason why a script is not vouched for."""
+    """Raised with the reason why a script is not covered."""
 
 
 _ALONE = frozenset("=dDFgGhHnNpPxz")
@@ -41,7 +41,7 @@ _DELIMITERS = frozenset("!\"#$%&'()*+,-./:;<=>?@^_`|~")
 
 
 class _Reader:
-    """A cursor over a script; every method leaves it behind what it read, or raises."""
+    """A reader of a script. Each method moves the position `at` past the text that it read, or raises _NotVouchedFor."""
 
     def __init__(self, script: str) -> None:
         self.script = script
@@ -73,7 +73,7 @@ class _Reader:
         self.at = at
 
     def match(self, pattern: str) -> str:
-        """Step over what the pattern matches here, and return it."""
+        """Step over the text that the pattern matches here, and return it. Empty without a match."""
         match = re.compile(pattern).match(self.script, self.at)
         if match is None:
             return ""
@@ -81,7 +81,7 @@ class _Reader:
         return match[0]
 
     def addresses(self) -> bool:
-        """Read `ADDR`, `ADDR,ADDR` and `!` in front of a command, and say whether there was an address."""
+        """Read `ADDR`, `ADDR,ADDR` and `!` before a command. Return whether there was an address."""
         addressed = self.address()
         self.skip(" \t")
         if addressed and self.peek() == ",":
@@ -129,7 +129,7 @@ class _Reader:
             self.structure(name, addressed=addressed)
 
     def structure(self, name: str, *, addressed: bool) -> None:
-        """Read a part that is not a command of its own: blocks, labels and comments."""
+        """Read the start or end of a block, a label or a comment."""
         if name == "{":
             self.depth += 1
         elif name == "}" and self.depth and not addressed:
@@ -138,14 +138,14 @@ class _Reader:
         elif name == "#" and not addressed:
             self.match(r"[^\n]*")
         elif name == ":" and not addressed and self.match(r"[ \t]*[A-Za-z0-9_]+[ \t]*(?=[;\n]|\Z)"):
-            pass  # a label that ends with the line or a semicolon: elsewhere versions differ
+            pass  # a label that ends at a newline or a semicolon; versions differ on other ends
         elif name in ("w", "W", "r", "R", "e"):
             raise _NotVouchedFor(f"the command {name} of its script names a file or a program")
         else:
             raise _NotVouchedFor(f"the command {name or 'at the end'} of its script is not in the model")
 
     def end(self) -> None:
-        """Read the end of a command; a closing brace or a comment begins the next."""
+        """Read the end of a command. A closing brace or a comment starts the next command, and is not read."""
         self.skip(" \t")
         char = self.peek()
         if char and char in "\n;":
@@ -160,9 +160,10 @@ class _Reader:
         return char
 
     def delimited(self, delimiter: str, *, regex: bool) -> None:
-        """Read up to the next delimiter without a backslash in front.
+        """Read up to the next delimiter without a backslash before it.
 
-        GNU sed ends there even inside of brackets, others do not: brackets that are open there are not vouched for.
+        GNU sed ends the part there, even inside brackets; other seds do not. So brackets that are open there are not
+        covered.
         """
         begin = self.at
         while True:
@@ -191,7 +192,7 @@ class _Reader:
     def text(self) -> None:
         r"""Read the text of a, i or c: `a TEXT`, `a\TEXT`, or `a\` and TEXT from the next line on.
 
-        It goes on as long as lines end in a backslash.
+        The text continues while lines end in a backslash.
         """
         self.skip(" \t")
         if self.match(r"\\\n"):
@@ -206,7 +207,7 @@ _BRACKETS = r"\[\^?\]?(?:\[:[^\]]*:\]|\[\.[^\]]*\.\]|\[=[^\]]*=\]|\[(?![:.=])|[^
 
 
 def _open_bracket(regex: str) -> bool:
-    """Say whether a bracket expression of a regular expression is not closed in it (POSIX.1-2024, XBD 9.3.5)."""
+    """Return whether a regular expression has an unclosed bracket expression (POSIX.1-2024, XBD 9.3.5)."""
     at = 0
     while at < len(regex):
         if regex[at] == "\\":
@@ -241,7 +242,10 @@ def _read(parsed: Parsed, use: Use) -> Use:
 
 
 def _copy(file: str, suffix: str) -> str:
-    """Return the name of the copy that `-iSUFFIX` leaves: the suffix behind the name, or the name in place of its stars."""
+    """Return the name of the backup that `-iSUFFIX` writes.
+
+    The suffix is appended to the name. If it contains stars, the name replaces each star instead.
+    """
     folder, slash, name = file.rpartition("/")
     copy = suffix.replace("*", name) if "*" in suffix else name + suffix
     return copy if "/" in copy else f"{folder}{slash}{copy}"

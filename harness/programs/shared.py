@@ -1,6 +1,6 @@
 """Parts common to several models: paths from words, programs that run commands or code, options of build tools.
 
-A refinement gets the use of a command from the tables, without a gap, and returns that or a stricter one, never a
+A refinement gets the use of a command from the tables, without a gap. It returns the same use or a stricter one, never a
 laxer one.
 """
 
@@ -27,13 +27,11 @@ from harness.programs.program import (
 )
 from harness.record import replace
 
-# --- Models that read whole command lines by themselves: the paths gathered, and the ways out
+# --- For models that read whole commands: collected paths, and gaps
 
 
 class NotCoveredError(Exception):
-    """Raised with the reason why words are not covered, in a few words for the user; only for functions under
-    `or_gap`.
-    """
+    """Raised with the reason why words are not covered, in a few words for the user. `or_gap` turns it into a gap."""
 
 
 def or_gap(read: Read) -> Read:
@@ -55,7 +53,7 @@ class CommandPaths:
         self.paths: list[PathUse] = []
 
     def add(self, word: str, access: Access, *, tree: bool = False, entry: bool = False, folder: str = "") -> None:
-        """Add what `word` names, seen from `folder`. Raises NotCoveredError for a word whose value is not known."""
+        """Add the path `word`, relative to `folder`. Raises NotCoveredError for a word of unknown value."""
         if isinstance(word, Unknown):
             raise NotCoveredError(f"the path {word} is not known")
         if isinstance(word, Found):
@@ -64,13 +62,13 @@ class CommandPaths:
             self.paths.append(PathUse(word=joined(folder, word), access=access, tree=tree, entry=entry))
 
     def add_with(self, suffixes: Sequence[str], word: str, access: Access) -> None:
-        """Add `word`, and the names that the program tries or makes by putting a suffix behind it."""
+        """Add `word`, and the names that the program tries or creates by appending a suffix to it."""
         self.add(word, access)
         for suffix in () if isinstance(word, Found) else suffixes:
             self.add(word + suffix, access)
 
     def use(self) -> Use:
-        """Return the use of a command that looks at what was added, or writes what was added as written."""
+        """Return the use with the added paths. Its act is WRITES if any of them is written, else LOOKS."""
         written = any(path.access is not Access.READ for path in self.paths)
         return Use(act=Act.WRITES if written else Act.LOOKS, paths=tuple(self.paths))
 
@@ -78,37 +76,36 @@ class CommandPaths:
 # --- Programs that run commands, and text for sh
 
 _OTHERWISE = (
-    # Sequences that dash, ash and others read otherwise than bash, or not at all: each of them in the strict subset.
+    # Sequences of the strict subset that dash, ash and other shells read differently from bash, or reject.
     r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
     r"|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}"
-    # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
+    # Keywords that they lack, and builtins that run text as commands, in which the sequences above may occur.
     r"|\b(?:time|function|select|coproc|eval|alias|trap|pushd|popd)\b"
-    # Older ones split the words of export: `export A=$(echo b PATH=.)`.
+    # Older shells split the value in an export: `export A=$(echo b PATH=.)`.
     r"|\bexport\b[^;\n]*[$`]"
 )
 _NO_QUOTES = str.maketrans("", "", "'\"\\\n")
 
 
 def read_alike(text: str) -> bool:
-    """Return whether dash and its kin read `text` as bash does, if bash reads it at all (POSIX.1-2024, XCU 2;
-    dash(1)).
+    """Return whether dash and similar shells read `text` as bash does, if bash accepts it (POSIX.1-2024, XCU 2; dash(1)).
 
-    Used for `sh`, which is dash, ash, ksh or bash, depending on the system, and for programs that pass text to `sh
-    -c`. A sequence counts also if it only appears once quotes or line continuations are removed.
+    Used for `sh`, which is dash, ash, ksh or bash, depending on the system, and for programs that pass text to `sh -c`.
+    A sequence also counts if it appears only after quotes and line continuations are removed.
     """
     bare = text.translate(_NO_QUOTES)
     return text.isascii() and re.search(_OTHERWISE, text) is None and re.search(_OTHERWISE, bare) is None
 
 
 def with_text_for_sh(parsed: Parsed, use: Use) -> Use:
-    """Refine: the texts that a program hands to `sh -c` must be read by that as bash reads them, and there must be one."""
+    """Return a gap if the program passes no text to `sh -c`, or text that sh and bash may read differently."""
     if not use.scripts:
         return gap(f"{parsed.program} without a command")
     return use if all(read_alike(text) for text in use.scripts) else gap("text that sh may read otherwise than bash")
 
 
 def with_command(parsed: Parsed, use: Use) -> Use:
-    """Refine: a wrapper without a command is a gap; many start a shell then."""
+    """Return a gap for a wrapper without a command. Many wrappers then start a shell."""
     return use if use.commands else gap(f"{parsed.program} without a command")
 
 
@@ -119,13 +116,13 @@ def wraps(
     return Program(act=act, style=Style.POSIX, options=options, operands=operands, refine=refine)
 
 
-# --- Files whose code is run, and the words that it is given
+# --- Scripts and their arguments
 
 
 def argument_paths(words: Sequence[str]) -> tuple[PathUse, ...] | str:
-    """Return the words given to code that may be files, with which it may do anything; or why that is not known.
+    """Return the arguments of code that may be files, as paths that it may read or write; or the reason for a gap.
 
-    A word of the shape `name=value` or `--name=value` may be one by its value too; other options are none.
+    The value of `name=value` or `--name=value` may also be a file. Other options are not files.
     """
     paths: list[PathUse] = []
     for word in words:
@@ -142,7 +139,7 @@ def argument_paths(words: Sequence[str]) -> tuple[PathUse, ...] | str:
 
 
 def with_arguments(parsed: Parsed, use: Use) -> Use:
-    """Refine for `SCRIPT TEXT...`: what follows the script may be files; without a script, the input is run: a gap."""
+    """Refine `SCRIPT TEXT...`. Arguments of the script may be files. A gap without a script, as it runs the input."""
     if not parsed.operands or parsed.operands[0] == "-":
         return gap("it runs what its input says")
     paths = argument_paths(parsed.operands[1:])
@@ -156,7 +153,7 @@ _SWITCH = r"(?i:on|off|true|false|yes|no|[01]|enabled|disabled|auto)"
 
 
 def either_dash(table: str) -> str:
-    """Return the option table of a program that takes one dash or two (go, shfmt, clang-format) out of bare names."""
+    """Return an option table with one and two dashes for each bare name in `table` (go, shfmt, clang-format)."""
     return " ".join(f"-{names}|--{names}{rest}" for names, rest in map(_split_entry, table.split()))
 
 
@@ -173,7 +170,7 @@ def runs(
     subcommands: Mapping[str, Program] = {},
     refine: Refine | None = None,
 ) -> Program:
-    """Return the model of a program that runs code of the project for every request, and may reach the network."""
+    """Return the model of a program that runs code of the project with any words, and may reach the network."""
     return Program(
         act=Act.RUNS,
         network=True,
@@ -186,7 +183,7 @@ def runs(
 
 
 def all_of(*refines: Refine) -> Refine:
-    """Return a refinement that applies each in turn, and stops at the first gap."""
+    """Return a refinement that applies the given ones in order, and stops at the first gap."""
 
     def refine(parsed: Parsed, use: Use) -> Use:
         for each in refines:
@@ -205,9 +202,10 @@ def _may_begin_with(char: str, word: str) -> bool:
 
 
 def no_files_of_words(program: Program) -> Program:
-    """Return the model of a program that reads any `@FILE` as a file of further words, options among them.
+    """Return the model of a program that reads further words, such as options, from the file in any word `@FILE`.
 
-    ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM do so, also for the value of an option.
+    In the returned model such a word is a gap. ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM read such
+    files, even if the word is the value of an option.
     """
 
     def read(argv: Sequence[str]) -> Use:
@@ -220,9 +218,10 @@ def no_files_of_words(program: Program) -> Program:
 
 
 def options_first(program: Program) -> Program:
-    """Return the model of a program that takes every word from its first operand on for an operand (Go's package flag).
+    """Return the model of a program whose options end at the first operand (Go's package flag).
 
-    There an option with a value behind an operand would hide a file: `gofmt a.go -r .env` reads .env.
+    A later word that looks like an option is a gap. Read as an option, it would hide a file: `gofmt a.go -r .env` reads
+    .env.
     """
 
     def read(argv: Sequence[str]) -> Use:
@@ -237,9 +236,7 @@ def options_first(program: Program) -> Program:
 
 
 def names_only(parsed: Parsed, use: Use) -> Use:
-    """Refuse an operand that is not a plain name: a variable that is set (`SHELL=x`), or text that a shell might
-    expand.
-    """
+    """Return a gap for an operand that is not a plain name. It may set a variable (`SHELL=x`), or be text for a shell."""
     for operand in parsed.operands:
         if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
             return replace(use, gap=f"{operand} is not a plain name")
@@ -247,18 +244,19 @@ def names_only(parsed: Parsed, use: Use) -> Use:
 
 
 ANYTHING_ELSE = runs(operands="")
-"""The use of such a program without a subcommand: it prints help or its version, through code that the project
-chooses.
-"""
+"""Model of such a program without a subcommand. It prints help or its version, but may run code of the project."""
 
 
 def name_first(parsed: Parsed, use: Use) -> Use:
-    """Refuse a first operand that is not a plain name: the program reads text for a shell there."""
+    """Return a gap if the first operand is not a plain name. The program reads it as text for a shell."""
     return names_only(replace(parsed, operands=parsed.operands[:1]), use)
 
 
 def one_of(option: str, values: str) -> Refine:
-    """Refuse values of `option` (or a list with commas) other than these: they could name a module that is loaded."""
+    """Return a refinement with a gap if `option` has another value than these. It could name a module to load.
+
+    The value may be a list, separated by commas.
+    """
     allowed_values = frozenset(values.split())
 
     def refine(parsed: Parsed, use: Use) -> Use:
@@ -271,7 +269,10 @@ def one_of(option: str, values: str) -> Refine:
 
 
 def definitions(option: str, names: str) -> Refine:
-    """Refuse definitions `NAME=VALUE` other than switches (`X=ON`) and those of `names`: values may name compilers."""
+    """Return a refinement with a gap for definitions `NAME=VALUE`, except switches (`X=ON`) and those of `names`.
+
+    Other values may name compilers.
+    """
     allowed_names = frozenset(names.split())
 
     def refine(parsed: Parsed, use: Use) -> Use:
@@ -286,7 +287,7 @@ def definitions(option: str, names: str) -> Refine:
 
 
 def arguments_from(place: int) -> Refine:
-    """Take the operands from `place` on for words given to code that may do anything with them."""
+    """Return a refinement that treats the operands from index `place` on as arguments of code, which may be files."""
 
     def refine(parsed: Parsed, use: Use) -> Use:
         paths = argument_paths(parsed.operands[place:])
@@ -296,13 +297,13 @@ def arguments_from(place: int) -> Refine:
 
 
 def also_writes(*paths: str) -> Refine:
-    """Add files that a command writes without naming them, such as a lock file, for rules about paths."""
+    """Return a refinement that adds files that a command writes without naming them, such as a lock file."""
     written = tuple(PathUse(word=path, access=Access.WRITE) for path in paths)
     return lambda _parsed, use: replace(use, paths=(*use.paths, *written))
 
 
 def plain_values(parsed: Parsed, use: Use) -> Use:
-    """Refine for programs written with Go's pflag: it drops the `=` of `-o=x`, and no file is the input."""
+    """Return a gap for values with `=`, as Go's pflag drops the `=` of `-o=x`, and for `-`, which may be the input."""
     if any(option.value is not None and option.value[:1] == "=" for option in parsed.options):
         return gap("an option of one letter with = behind it")
     if "-" in parsed.operands or any(option.value == "-" for option in parsed.options):
@@ -311,7 +312,7 @@ def plain_values(parsed: Parsed, use: Use) -> Use:
 
 
 def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
-    """Return both as if the folder of the command had been named, where no operand is."""
+    """Return both arguments, with the current folder as the operand if there is none."""
     if parsed.operands:
         return parsed, use
     folder = PathUse(word=".", access=Access.READ)
@@ -319,15 +320,15 @@ def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
 
 
 def _operands(parsed: Parsed) -> frozenset[str]:
-    """Return the words that represent the operands in the paths of a use."""
+    """Return the words of the paths that the operands have in a use."""
     words = (word.starts if isinstance(word, Found) else (str(word),) for word in parsed.operands)
     return frozenset(word for each in words for word in each)
 
 
 def as_trees(parsed: Parsed, use: Use, only: tuple[str, ...] = ()) -> Use:
-    """Return `use` with its operands as trees (of files named like `only`), links followed.
+    """Return `use` with its operands as trees of files that match `only`, with links followed.
 
-    For programs without an option that names a folder for the others.
+    Only for programs without an option for the folder that other paths are relative to.
     """
     operands = _operands(parsed)
     paths = (
@@ -340,14 +341,17 @@ def as_trees(parsed: Parsed, use: Use, only: tuple[str, ...] = ()) -> Use:
 
 
 def operands_written(parsed: Parsed, use: Use, act: Act = Act.WRITES) -> Use:
-    """Return `use` with its operands written as well as read."""
+    """Return `use` with its operands both read and written."""
     operands = _operands(parsed)
     paths = (replace(path, access=Access.EITHER) if path.word in operands else path for path in use.paths)
     return replace(use, paths=tuple(paths), act=stricter(use.act, act))
 
 
 def written_by(*options: str, only: tuple[str, ...] = ()) -> Refine:
-    """Take operands for written, with the files below them that are named like `only`, where one of `options` occurs."""
+    """Return a refinement for programs that write their operands if one of `options` occurs.
+
+    It then adds the files below them that match `only`.
+    """
 
     def refine(parsed: Parsed, use: Use) -> Use:
         return as_trees(parsed, operands_written(parsed, use), only) if parsed.has(*options) else use

@@ -1,9 +1,9 @@
 """Shells, and commands that bash runs itself: echo, printf, test, wait and similar ones, and builtins that run their
 words.
 
-Only the text of `-c` and of `eval` is vouched for. A file that a shell reads is code that is not read here, and a
-shell's input is a gap here. Builtins that change the shell for later commands (cd, set, export, read, unset, eval,
-exec ...) are read by the shell package.
+Only the text of `-c` and of `eval` is covered. A script is code, which harness does not read, and the input of a shell is
+a gap. The shell package reads builtins that change the shell for later commands (cd, set, export, read, unset, eval,
+exec ...).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.record import Record
 # --- Builtins
 
 _TESTED_FILES = Program(operands="READ...")
-"""Files that are read, for the functions below: it finds what is not known among them."""
+"""A model that reads its operands. The functions below use it to get paths, or a gap for an unknown word."""
 
-# Of bash(1), "CONDITIONAL EXPRESSIONS". Left out: -v and -R, which evaluate the index of an array, `a[$(reboot)]`.
+# From bash(1), "CONDITIONAL EXPRESSIONS". Left out: -v and -R, which evaluate the index of an array, `a[$(reboot)]`.
 _ASKS_A_FILE = frozenset("-b -c -d -e -f -g -h -k -p -r -s -u -w -x -L -N -O -G -S".split())
 _ASKS_TWO_FILES = frozenset("-nt -ot -ef".split())
 _ASKS_A_TEXT = frozenset("-n -z".split())
@@ -33,7 +33,7 @@ _BEFORE_AN_EXPRESSION = frozenset("! ( -a -o".split())
 
 
 def _test(argv: Sequence[str]) -> Use:
-    """Read `test` and `[`: what they ask about files, and nothing that they would evaluate."""
+    """Return the use of `test` or `[`: the files that it asks about. A gap for words that it may evaluate."""
     words = list(argv[1:])
     if name_of(argv[0]) == "[" and (not words or words.pop() != "]"):
         return gap("[ without its ]")
@@ -50,7 +50,7 @@ def _test(argv: Sequence[str]) -> Use:
 
 
 def _compares_texts(words: Sequence[str]) -> bool:
-    """Say whether the expression is `A = B` or `! A = B`: of three words the middle one decides (POSIX, test)."""
+    """Return whether the expression is `A = B` or `! A = B`. With three words, the middle one decides (POSIX, test)."""
     if len(words) == 4 and words[0] == "!" and not isinstance(words[0], Unknown):
         words = words[1:]
     return len(words) == 3 and words[1] in _COMPARES_TEXTS and not isinstance(words[1], Unknown)
@@ -99,7 +99,7 @@ def _problem_of_unknown(words: Sequence[str]) -> str:
 
 
 def _is_number(word: str) -> bool:
-    """Say whether a word is an integer for sure; `Unknown` is, where bash makes one of it (`$#`)."""
+    """Return whether a word is an integer for sure. An `Unknown` word is if bash always expands it to one (`$#`)."""
     if isinstance(word, Unknown):
         return word.integer
     digits = word.removeprefix("-").removeprefix("+")
@@ -107,7 +107,7 @@ def _is_number(word: str) -> bool:
 
 
 def _files_asked(words: Sequence[str]) -> list[str]:
-    """Return every word that some reading of the expression takes for a file: rather one too many."""
+    """Return every word that is a file in some reading of the expression. May return too many."""
     files: list[str] = []
     for place, word in enumerate(words):
         if isinstance(word, Unknown):
@@ -125,7 +125,7 @@ _CONVERSION = r"%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlLqjzt
 
 
 def _printf(argv: Sequence[str]) -> Use:
-    """Read `printf FORMAT [OPERAND...]`; -v assigns to the variable that its value names, and evaluates that value."""
+    """Return the use of `printf FORMAT [OPERAND...]`. -v is a gap: it sets a variable, and evaluates its name."""
     words = list(argv[1:])
     has_end_mark = words[:1] == ["--"]
     if has_end_mark:
@@ -162,8 +162,9 @@ class _Started(Record):
 
 
 def _started(argv: Sequence[str]) -> _Started | str:
-    """Return options and words of a shell, or the reason why they are ambiguous. `-o` takes the next word, at any
-    place.
+    """Return the options and other words of a shell, or the reason for a gap.
+
+    `-o` takes the next word, wherever it is in a cluster.
     """
     letters: list[str] = []
     names: list[str] = []
@@ -223,7 +224,7 @@ def _file(started: _Started, file: str, arguments: tuple[str, ...]) -> Use:
     if isinstance(file, Unknown | Found):
         return gap(f"the script {file} is not known")
     script = PathUse(word=file, access=Access.READ)
-    if "n" in started.letters:  # reads the commands and runs none: bash(1), set -n
+    if "n" in started.letters:  # the shell parses the commands, but runs none: bash(1), set -n
         return Use(act=Act.LOOKS, paths=(script,)) if started.letters == "n" else gap("-n among other options")
     paths = argument_paths(arguments)
     return gap(paths) if isinstance(paths, str) else Use(act=Act.RUNS, paths=(script, *paths))
@@ -238,7 +239,7 @@ def _sh(argv: Sequence[str]) -> Use:
 
 
 def _other_shell(argv: Sequence[str]) -> Use:
-    """Shells whose language is another than bash's: `=cmd` and `*(e:..:)` of zsh, everything of fish and csh."""
+    """Return the use of a shell with another language than bash: `=cmd` and `*(e:..:)` of zsh, all of fish and csh."""
     if len(argv) == 2 and argv[1] == "--version" and not isinstance(argv[1], Unknown | Found):
         return Use(act=Act.LOOKS)
     first = argv[1] if len(argv) > 1 else "-"
@@ -248,7 +249,7 @@ def _other_shell(argv: Sequence[str]) -> Use:
 
 
 def _eval(argv: Sequence[str]) -> Use:
-    """Read `eval`: it joins its words with blanks and runs them in its own shell (POSIX.1-2024, XCU 2.15)."""
+    """Return the use of `eval`. It joins its words with blanks and runs them in the same shell (POSIX.1-2024, XCU 2.15)."""
     words = argv[2:] if len(argv) > 1 and argv[1] == "--" else argv[1:]
     unclear = next((word for word in words if isinstance(word, Unknown | Found)), None)
     if unclear is not None:
@@ -298,9 +299,9 @@ PROGRAMS = {
     **dict.fromkeys(("zsh", "ksh", "mksh", "fish", "csh", "tcsh", "yash", "rbash"), _OTHER_SHELL),
     "eval": Program(read=_eval),
     "command": wraps(
-        "-v -V",  # -p: another PATH
+        "-v -V",  # left out: -p, which sets another PATH
         refine=_command,
     ),
     "builtin": wraps(),
-    "exec": wraps(),  # -a: another name, on which what some programs do hangs; -c: no environment; -l: a login,
+    "exec": wraps(),  # left out: -a (another name, which changes some programs), -c (no environment), -l (a login shell)
 }

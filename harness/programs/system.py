@@ -1,4 +1,4 @@
-"""Logs, mounts, addresses and sockets of a machine; what packages are installed. Services are rows of asked.py."""
+"""Programs for logs, mounts, addresses, sockets and packages of a machine. Those for services are rows of asked.py."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ _IP_WORD = regex(r"[A-Za-z0-9_.:@%-]+(/[0-9]+)?")
 
 
 def _ip(argv: Sequence[str]) -> Use:
-    """ip(8): everything may be abbreviated, and the first of its words that fits wins (`link s` is `link set`).
+    """Return the use of an ip(8) command. ip accepts abbreviations, and takes its first word that fits (`link s` is
+    `link set`).
 
-    Only whole words are taken; what is not a list is a change.
+    Only whole words count here. A command that does not list is a change.
     """
     words = list(argv[1:])
     if words in (["-V"], ["-Version"], ["help"], ["-help"]):
@@ -86,7 +87,7 @@ _SS_FILTER = regex(
 
 
 def _ss(parsed: Parsed, use: Use) -> Use:
-    """A filter may name hosts, which are looked up (ss(8))."""
+    """Refine ss. A filter may name hosts, which ss resolves over the network (ss(8))."""
     words = [part for word in parsed.operands for part in word.split()]
     plain = all(_SS_FILTER.fullmatch(word) for word in words)
     unknown = any(isinstance(word, Unknown | Found) for word in parsed.operands)
@@ -107,7 +108,8 @@ def _ifconfig(parsed: Parsed, use: Use) -> Use:
 
 # --- Packages of the system
 
-# dpkg(1), dpkg-deb(1), 1.21. Other roots, hooks and loggers are left out. --info unpacks into the folder for temporary files.
+# dpkg(1), dpkg-deb(1), 1.21. Options for other roots, hooks and loggers are left out. --info unpacks into the temporary
+# folder.
 _DPKG = """
     -l|--list -s|--status -L|--listfiles -S|--search -p|--print-avail -V|--verify -C|--audit --get-selections
     --print-architecture --print-foreign-architectures --compare-versions -c|--contents=READ -I|--info=READ:writes
@@ -122,7 +124,7 @@ _DPKG_ACTIONS = """
 
 
 def _one_action(parsed: Parsed, use: Use) -> Use:
-    """dpkg needs one action; what is installed are files."""
+    """Return a gap unless dpkg has exactly one action. The operands of -i and --unpack are files."""
     actions = [option.name for option in parsed.options if option.name in _DPKG_ACTIONS]
     if len(set(actions)) != 1:
         return gap("dpkg without one action")
@@ -132,8 +134,9 @@ def _one_action(parsed: Parsed, use: Use) -> Use:
 
 
 def _rpm_query(parsed: Parsed, use: Use) -> Use:
-    """Refine rpm: without -q, -i and similar options install. Formats and macros are left out: they run programs
-    (`%(...)`).
+    """Refine rpm. Without -q, -i and similar options install packages.
+
+    Formats and macros are left out of the table, as they can run programs (`%(...)`).
     """
     return use if parsed.has("-q") else replace(use, act=stricter(use.act, Act.CHANGES), network=True)
 

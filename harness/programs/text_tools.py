@@ -1,4 +1,4 @@
-"""Programs that cut, sort, compare and show text: head, sort, diff, jq, man. sed and awk have files of their own."""
+"""Programs that cut, sort, compare and show text: head, sort, diff, jq, man. sed and awk have separate files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _begins(word: str) -> tuple[str, ...]:
 
 
 def _plain_operands(parsed: Parsed, use: Use) -> Use:
-    """A pager takes what begins with a plus for a command (`+!rm x`), and a late option for an option or a file."""
+    """Return a gap for operands that begin with `+` or `-`. Pagers read `+!rm x` as a command, `-x` as an option or file."""
     odd = next(
         (word for word in parsed.operands if word != "-" and any(b[:1] in ("+", "-") for b in _begins(word))), ""
     )
@@ -32,21 +32,21 @@ def _plain_operands(parsed: Parsed, use: Use) -> Use:
 
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
-    """Refuse @FILE at any place: programs of binutils read further words from that file."""
+    """Return a gap for any word `@FILE`. Programs of binutils read further words from that file."""
     words = (*parsed.operands, *(option.value or "" for option in parsed.options))
     list_word = next((word for word in words if any(begin.startswith("@") for begin in _begins(word))), "")
     return gap(f"{list_word} is a file of further words") if list_word else use
 
 
 def _following(parsed: Parsed, use: Use) -> Use:
-    """diff follows the links that it meets in folders."""
+    """Refine diff. It follows links in folders, unless --no-dereference is set."""
     if parsed.has("--no-dereference"):
         return use
     return replace(use, paths=tuple(replace(path, follows=path.tree) for path in use.paths))
 
 
 def _pieces(parsed: Parsed, use: Use) -> Use:
-    """Name the first of the files that split makes; all begin with the same prefix."""
+    """Add the first of the files that split creates by default. All of them have the prefix `x`."""
     if len(parsed.operands) == 2:
         return use
     return replace(use, paths=(*use.paths, PathUse(word="xaa", access=Access.WRITE)))
@@ -67,7 +67,7 @@ _JQ_FLAGS = frozenset(
 _JQ_VALUES = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2, "--argfile": 2, "--indent": 1}
 _JQ_FILES = frozenset(("--slurpfile", "--rawfile", "--argfile"))
 _JQ_LOADS = r"(?<![.\w])(?:import|include|modulemeta)\b"
-"""Words by which a program of jq reads further files; a field of that name (`.include`) does not."""
+"""Words by which a jq program reads further files. A field of that name (`.include`) does not count."""
 
 
 def _is_one_word(word: str) -> bool:
@@ -75,7 +75,7 @@ def _is_one_word(word: str) -> bool:
 
 
 def _jq(argv: Sequence[str]) -> Use:
-    """Read the words of jq, which has its own way with them: options of two values, and anywhere."""
+    """Return the use of a jq command. Its options may have two values, and may occur at any position."""
     if len(argv) == 2 and argv[1] in ("--version", "--help", "-h", "-V"):
         return Use(act=Act.LOOKS)
     files: list[str] = []
@@ -90,7 +90,7 @@ def _jq(argv: Sequence[str]) -> Use:
             if problem:
                 return gap(problem)
             has_end_mark = word == "--"
-            texts = texts or word in ("--args", "--jsonargs")  # what stands in front of these is a file
+            texts = texts or word in ("--args", "--jsonargs")  # only operands before these options are files
         elif program is None:
             program = word
         elif not texts:
@@ -101,7 +101,10 @@ def _jq(argv: Sequence[str]) -> Use:
 
 
 def _jq_option(word: str, words: Iterator[str], files: list[str]) -> str:
-    """Take the values of an option, add those that are files, and return what speaks against it."""
+    """Read the values of an option from `words`, and add those that are files to `files`.
+
+    Return the reason for a gap, or an empty string.
+    """
     if word in _JQ_VALUES:
         values = list(islice(words, _JQ_VALUES[word]))
         if len(values) < _JQ_VALUES[word] or not all(map(_is_one_word, values)):
@@ -114,7 +117,7 @@ def _jq_option(word: str, words: Iterator[str], files: list[str]) -> str:
 
 _PRINTS_SUMS = Program(
     facts=READER_OF_INPUT,
-    # -c reads the names of files out of a file.
+    # -c reads names of files from a file.
     options=_INFO + "-b|--binary -t|--text -z|--zero --tag -l|--length=TEXT -a|--algorithm=TEXT --untagged --raw --base64 "
     "--debug -c|--check:gap",
 )  # fmt: skip
@@ -128,7 +131,7 @@ _HEXDUMP = Program(
 )  # fmt: skip
 
 _XXD = Program(
-    # Behind the first operand everything is an operand: `xxd a -b` writes a file named -b.
+    # All words after the first operand are operands: `xxd a -b` writes a file named -b.
     style=Style.POSIX,
     options="-v|-version:info -a|-autoskip -b|-bits -C|-capitalize -d -e -E|-EBCDIC -i|-include -p|-ps|-plain "
     "-u|-uppercase -c|-cols=TEXT -g|-groupsize=TEXT -l|-len=TEXT -n|-name=TEXT -o|-offset=TEXT -s|-seek|-skip=TEXT "
@@ -138,7 +141,9 @@ _XXD = Program(
 
 
 def _xxd(argv: Sequence[str]) -> Use:
-    """Of letters behind a dash xxd reads the first alone: `-bl a out` is `-b a out`, and writes out."""
+    """Return the use of an xxd command. xxd reads only the first letter after a dash: `-bl a out` means `-b a out`, and
+    writes out.
+    """
     for word in argv[1:]:
         if len(word) > 2 and word[0] == "-" and word not in option_table(_XXD.options) and word[1] not in "cglnos-":
             return gap(f"{word} is several letters, of which xxd reads one")
@@ -149,7 +154,7 @@ def _xxd(argv: Sequence[str]) -> Use:
 
 
 def _man(parsed: Parsed, use: Use) -> Use:
-    """Allow names and sections. With a slash in it, a word is a file that is laid out."""
+    """Accept only names and sections. A word with a slash is a file that man formats."""
     for word in (*parsed.operands, *(option.value for option in parsed.options if option.value)):
         if isinstance(word, Unknown | Found) or "/" in word:
             return gap(f"{word} is not the plain name of a manual page")
@@ -157,7 +162,7 @@ def _man(parsed: Parsed, use: Use) -> Use:
 
 
 _CALENDAR = Program(style=Style.TEXT, operands="TEXT...")
-"""util-linux and BSD: no word is a file or a program."""
+"""Calendars of util-linux and BSD. None of their words is a file or a program."""
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -177,7 +182,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "sort": Program(
         facts="files few-variables",
-        # The folder of -T gets files that hold the text; a compressor is a program.
+        # -T names a folder in which sort writes parts of the text. --compress-program names a program to run.
         options=_INFO + "-b|--ignore-leading-blanks -d|--dictionary-order -f|--ignore-case -g|--general-numeric-sort "
         "-i|--ignore-nonprinting -M|--month-sort -h|--human-numeric-sort -n|--numeric-sort -R|--random-sort "
         "--random-source=READ -r|--reverse -V|--version-sort --sort=TEXT --batch-size=TEXT -c --check[=TEXT] -C "
@@ -196,7 +201,7 @@ PROGRAMS: Mapping[str, Program] = {
         options=_INFO + "-b|--bytes=TEXT -c|--characters=TEXT -d|--delimiter=TEXT -f|--fields=TEXT -n --complement "
         "-s|--only-delimited --output-delimiter=TEXT -z|--zero-terminated",
     ),
-    # None of these two opens a file that is named to it.
+    # Neither tr nor numfmt opens files named by its words.
     "tr": Program(facts="only-reads few-variables", style=Style.TEXT, operands="TEXT..."),
     "numfmt": Program(style=Style.TEXT, operands="TEXT..."),
     "paste": Program(
@@ -251,7 +256,7 @@ PROGRAMS: Mapping[str, Program] = {
         "-r|--repeat -z|--zero-terminated"
     ),
     "split": Program(
-        # Writes more files than it names, all beginning with its second operand.
+        # split writes several files. The second operand is their common prefix.
         act=Act.CHANGES,
         options=_INFO + "-NUM -a|--suffix-length=TEXT --additional-suffix=TEXT -b|--bytes=TEXT -C|--line-bytes=TEXT -d "
         "--numeric-suffixes[=TEXT] -x --hex-suffixes[=TEXT] -e|--elide-empty-files --filter=CODE -l|--lines=TEXT "
@@ -267,7 +272,7 @@ PROGRAMS: Mapping[str, Program] = {
         refine=_first_piece,
     ),
     "iconv": Program(
-        # A charset with a slash in its name is a file that describes one.
+        # A charset with a slash in its name is a file that defines a charset.
         options="-?|--help:info --usage:info -V|--version:info -f|--from-code=READ -t|--to-code=READ -l|--list -c "
         "-o|--output=WRITE -s|--silent --verbose"
     ),
@@ -288,7 +293,7 @@ PROGRAMS: Mapping[str, Program] = {
     "sum": Program(facts="only-reads", options=_INFO + "-r -s|--sysv"),
     "diff": Program(
         facts="only-reads few-variables",
-        # Of two folders diff reads every file, with -r or without. -l runs pr.
+        # diff of two folders reads every file in them, even without -r. -l runs pr.
         options=_INFO
         + "-v:info --normal -q|--brief -s|--report-identical-files -c -C=TEXT --context[=TEXT] -u -U=TEXT "
         "--unified[=TEXT] -NUM -e|--ed -n|--rcs -y|--side-by-side -W|--width=TEXT --left-column --suppress-common-lines "
@@ -311,7 +316,7 @@ PROGRAMS: Mapping[str, Program] = {
         operands="READ READ TEXT TEXT",
     ),
     "patch": Program(
-        # The patch names the files; an ed script in it is run by ed.
+        # The patch names the files to change. If it contains an ed script, patch runs ed.
         act=Act.CHANGES,
         options=_INFO
         + "-v:info -p|--strip=TEXT -F|--fuzz=TEXT -l|--ignore-whitespace -c|--context -n|--normal -u|--unified "
@@ -328,7 +333,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "file": Program(
         facts="files input-without-files",
-        # -m and -C read and write what it knows files by, -f reads names, -z runs decompressors.
+        # Left out: -m and -C (read and write the database of file types), -f (reads names), -z (runs decompressors).
         options=_INFO + "-v:info -b|--brief -e|--exclude=TEXT --exclude-quiet=TEXT --extension -F|--separator=TEXT "
         "-h|--no-dereference -i|--mime --mime-type --mime-encoding --apple -k|--keep-going -L|--dereference -n|--no-buffer "
         "-N|--no-pad -0|--print0 "
@@ -338,7 +343,7 @@ PROGRAMS: Mapping[str, Program] = {
     "less": Program(
         style=Style.POSIX, options="-V|--version:info --help:info -F -i -N -R -r -S -X", refine=_plain_operands
     ),
-    # bat 0.26. What is printed goes into no pager, since it is no terminal. Left out: --diff asks git.
+    # bat 0.26. It starts no pager, as its output is not a terminal. Left out: --diff, which runs git.
     **dict.fromkeys(
         ("bat", "batcat"),
         Program(
@@ -355,7 +360,7 @@ PROGRAMS: Mapping[str, Program] = {
     "more": Program(style=Style.POSIX, options=_INFO_SHORT + "-NUM -d -f -s", refine=_plain_operands),
     "bc": Program(options=_INFO_SHORT + "-l|--mathlib -q|--quiet -s|--standard -w|--warn", operands=""),
     "tsort": Program(options=_INFO, operands="READ"),
-    # man-db 2.11, and that of BSD. What is printed goes into no pager, since it is no terminal.
+    # man-db 2.11, and man of BSD. It starts no pager, as its output is not a terminal.
     "man": Program(
         options="""
             -f|--whatis -k|--apropos -w|--where|--path|--location -a|--all -i|--ignore-case -I|--match-case --regex --wildcard

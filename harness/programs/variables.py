@@ -1,4 +1,4 @@
-"""Names of environment variables: what a command gets, what steers a program, what is harmless."""
+"""Names of environment variables: those that commands get, those that make programs run code, and harmless ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ PASSED = frozenset(
     "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
     "LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME".split()
 )
-"""Variables that a command gets from the harness's own environment, in addition to PATH: a fixed list, so never a
-key.
+"""Variables that a command gets from the environment of harness, in addition to PATH.
+
+The list is fixed, so that a command never gets a key.
 """
 
 SET = frozenset(
@@ -20,9 +21,9 @@ HARMLESS = frozenset(
     "CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES TZ LANG LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES "
     "LC_NUMERIC LC_TIME".split()
 )
-"""Variables with which a reader still only reads: they choose colours, widths, languages and times.
+"""Variables that do not change that a program only reads. They select colours, widths, languages and times.
 
-INVARIANT: no program takes a path or a program from one of these. (TZ=:FILE reads a file of time zones, and prints none.)
+INVARIANT: no program takes a path or a program from one of them. (TZ=:FILE reads a file of time zones, and prints none.)
 """
 
 STEERING = frozenset(
@@ -33,7 +34,7 @@ STEERING = frozenset(
     "PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONWARNINGS RIPGREP_CONFIG_PATH RUBYLIB "
     "RUBYOPT RUSTC RUSTC_WRAPPER RUSTFLAGS SHELL SHELLOPTS TAR_OPTIONS VISUAL XDG_CONFIG_HOME".split()
 )
-"""Variables that make a harmless program run something else; no auto rule may list them."""
+"""Variables that make a harmless program run something else. No auto rule may list them."""
 
 _STEERING_PREFIXES = ("LD_", "DYLD_", "GIT_", "npm_config_", "BASH_FUNC_")
 
@@ -45,10 +46,10 @@ _THE_SHELL_READS = frozenset(
 
 
 def steers(name: str) -> bool:
-    """Say whether a variable may make some program run something else."""
+    """Return whether a variable may make some program run something else."""
     return name in STEERING or name.startswith(_STEERING_PREFIXES)
 
 
 def changes_the_shell(name: str) -> bool:
-    """Say whether bash itself reads a variable, so that setting it changes how the rest of a line is run (bash(1))."""
+    """Return whether bash itself reads a variable (bash(1)). Setting it may change how bash runs the rest of a line."""
     return name in _THE_SHELL_READS or name.startswith(("BASH", "LC_", "LD_", "HIST", "COMP_", "READLINE_"))

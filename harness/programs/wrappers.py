@@ -1,7 +1,7 @@
-"""Programs that run the command among their words, as the same user, here and now: env, timeout, xargs, strace, watch.
+"""Programs that run a command given in their words, as the same user and on this machine: env, timeout, xargs, strace.
 
-The command is named, word for word, and judged by itself. Where a wrapper may run other words than these, or changes what
-the command does, it is a gap.
+The inner command is listed with its exact words, and judged separately. If a wrapper may run other words, or changes the
+effects of the command, it is a gap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.programs.program import Found, Incoming, Inner, Parsed, PathUse, Pr
 from harness.programs.shared import with_command, with_text_for_sh, wraps
 from harness.record import replace
 
-# --- env, timeout, xargs and their like
+# --- env, timeout, xargs and similar
 
 _GNU = "--version:info --help:info "
 _UTIL_LINUX = "-V|--version:info -h|--help:info "
@@ -23,7 +23,7 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 def _or_prints(parsed: Parsed, use: Use) -> Use:
-    """Refine: alone, it prints what it would change for a command."""
+    """Refine wrappers that only print the current value if they have neither options nor a command."""
     return with_command(parsed, use) if use.commands or parsed.options else Use(act=Act.LOOKS)
 
 
@@ -35,7 +35,7 @@ _ENV = Program(
     operands="TEXT...",
 )
 _SPLIT_PLAINLY = r"[A-Za-z0-9_./:=,+@% \t-]+"
-"""Text that `env -S` splits at blanks and nothing else: no quotes, no `$`, no backslash, no `#`."""
+"""Text that `env -S` only splits at blanks: without quotes, `$`, backslashes and `#`."""
 
 
 def _env(argv: Sequence[str]) -> Use:
@@ -65,15 +65,14 @@ def _env(argv: Sequence[str]) -> Use:
     if isinstance(rest[0], Unknown | Found) or parsed.has("-0"):
         return gap(f"the command {rest[0]} is not known")
     inner = Inner(argv=rest, variables=tuple(names), folder="".join(folders))
-    # Without the environment, what is set there to keep a program from running others is gone too.
+    # An empty environment also lacks the variables that keep programs from running others.
     return Use(act=Act.CHANGES if emptied else Act.WRAPS, paths=paths, commands=(inner,))
 
 
 def _with_split_string(argv: Sequence[str]) -> Sequence[str] | str:
-    """Return the words with a first `-S TEXT` replaced by the words of its text, or the reason why the words are
-    ambiguous.
+    """Return the words of env, with `-S TEXT` at the start replaced by the words of TEXT; or the reason for a gap.
 
-    At other places -S is a gap.
+    -S at another position is a gap.
     """
     first = argv[1] if len(argv) > 1 else ""
     if isinstance(first, Unknown | Found):
@@ -101,7 +100,7 @@ def _assigned(word: str) -> str | None:
 
 
 def _xargs(parsed: Parsed, use: Use) -> Use:
-    """Refine xargs: the incoming words come last, or replace the marker of -I."""
+    """Refine xargs. The words from its input are appended to the command, or replace the marker of -I."""
     command = use.commands[0].argv if use.commands else ("echo",)
     markers = [option.value or "{}" for option in parsed.options if option.name in ("-I", "-i")]
     if any(option.value == "" or isinstance(option.value, Unknown | Found) for option in parsed.options):
@@ -112,7 +111,7 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
         if len(markers) > 1 or marker in command[0]:
             return gap("xargs with a marker in the command's name")
         command = (command[0], *(_filled(word, marker) for word in command[1:]))
-    # -I and the limits exclude each other, and versions differ on which of them holds: then both.
+    # Versions of xargs differ on whether -I or a limit such as -n applies. Assume both.
     if not markers or parsed.has("-n", "-L", "-l"):
         words = (Incoming("(words of xargs)", single=False),)
     inner = Inner(
@@ -125,9 +124,7 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
 
 
 def _taken_text(parsed: Parsed) -> str:
-    """Return the character that ends the words of the input. Empty if no words are read, or another character ends
-    them.
-    """
+    """Return the separator of the input's words: a NUL, a newline or a blank. Empty for another one, or without input."""
     if parsed.has("-a") or (parsed.has("-0") and parsed.has("-d")):
         return ""
     if parsed.has("-d"):
@@ -149,7 +146,7 @@ def _filled(word: str, marker: str) -> str:
 
 
 def _prints_limits(parsed: Parsed, use: Use) -> Use:
-    """Without a command, prlimit sets limits for itself, and prints them."""
+    """Refine prlimit. Without a command it only sets limits of its own process and prints them."""
     return with_command(parsed, use) if parsed.operands else replace(use, act=Act.LOOKS)
 
 
@@ -167,7 +164,10 @@ def _flock(parsed: Parsed, use: Use) -> Use:
 
 
 def _first_operand(pattern: str) -> Refine:
-    """Refine: the operand in front of the command has this shape; where it is left out, the command would be misread."""
+    """Return a refinement with a gap unless the operand before the command matches `pattern`.
+
+    If that operand is missing, the command would be misread.
+    """
 
     def refine(parsed: Parsed, use: Use) -> Use:
         if not parsed.operands or isinstance(parsed.operands[0], Unknown | Found):
@@ -178,7 +178,7 @@ def _first_operand(pattern: str) -> Refine:
     return refine
 
 
-# --- strace, watch, hyperfine, script and their like
+# --- strace, watch, hyperfine, script and similar
 
 _TRACED = r"(?:(?:trace|signal|status|quiet|abbrev|verbose|raw|read|write)=)?[A-Za-z0-9_,%!?@]+"
 
@@ -186,7 +186,9 @@ _TRACED = r"(?:(?:trace|signal|status|quiet|abbrev|verbose|raw|read|write)=)?[A-
 def _strace(parsed: Parsed, use: Use) -> Use:
     expressions = parsed.values("-e")
     if any(isinstance(text, Unknown | Found) or not re.fullmatch(_TRACED, text) for text in expressions):
-        return gap("strace -e with more than a choice of calls")  # inject= and fault= change what the calls do
+        return gap(
+            "strace -e with more than a choice of calls"
+        )  # inject= and fault= change the results of system calls
     outputs = parsed.values("-o")
     if any(output[:1] in ("|", "!") for output in outputs):
         return gap("strace -o with a command")
@@ -211,7 +213,7 @@ def _script(parsed: Parsed, use: Use) -> Use:
 
 
 def _entr(parsed: Parsed, use: Use) -> Use:
-    """Refine entr: `/_` represents one of the watched files, whose names come from its input (entr(1))."""
+    """Refine entr. `/_` means one of the watched files, whose names entr reads from its input (entr(1))."""
     if not use.commands or use.commands[0].argv[0] == "/_":
         return gap(f"{parsed.program} without a command of its own")
     argv = tuple(Unknown(word, prefix="/", single=True) if word == "/_" else word for word in use.commands[0].argv)
@@ -224,12 +226,12 @@ PROGRAMS = {
         _GNU + "-k|--kill-after=TEXT -s|--signal=TEXT -f|--foreground -p|--preserve-status -v|--verbose",
         "TEXT COMMAND...",
     ),
-    "time": wraps(  # GNU time 1.9; as a keyword of bash it never comes here
+    "time": wraps(  # GNU time 1.9; the keyword `time` of bash is handled elsewhere
         _GNU + "-a|--append -o|--output=WRITE -f|--format=TEXT -p|--portability -q|--quiet -v|--verbose"
     ),
     "nice": wraps(_GNU + "-NUM -n|--adjustment=TEXT", refine=_or_prints),
     "ionice": wraps(_UTIL_LINUX + "-c|--class=TEXT -n|--classdata=TEXT -t|--ignore", refine=_or_prints),
-    "nohup": wraps(  # its input and outputs are no terminals here, hence it makes no nohup.out
+    "nohup": wraps(  # its input and output are not terminals here, so it creates no nohup.out
         _GNU
     ),
     "stdbuf": wraps(_GNU + "-i|--input=TEXT -o|--output=TEXT -e|--error=TEXT"),
@@ -271,7 +273,7 @@ PROGRAMS = {
     "ltrace": wraps(
         "-V:info --version:info --help:info -c -f -i -r -S -t -T -C -a=TEXT -e=TEXT -n=TEXT -o|--output=WRITE -s=TEXT"
     ),
-    "valgrind": wraps(  # it takes options from a .valgrindrc in the folder
+    "valgrind": wraps(  # reads options from a .valgrindrc in the working directory
         "--version:info -h:info --help:info -q -v -s --tool[=TEXT] --leak-check[=TEXT] --track-origins[=TEXT] "
         "--show-leak-kinds[=TEXT] --error-exitcode[=TEXT] --errors-for-leak-kinds[=TEXT] --trace-children[=TEXT] "
         "--track-fds[=TEXT] --num-callers[=TEXT] --log-file[=WRITE] --xml[=TEXT] --xml-file[=WRITE] --suppressions[=READ]",
@@ -285,7 +287,7 @@ PROGRAMS = {
         operands="SHELL...",
         refine=with_text_for_sh,
     ),
-    "watch": wraps(  # procps 4; it goes on until the time limit
+    "watch": wraps(  # procps 4; it runs until the time limit
         "-V:info -v|--version:info -h|--help:info -b|--beep -c|--color -d|--differences[=TEXT] -e|--errexit -g|--chgexit "
         "-n|--interval=TEXT -p|--precise -q|--equexit=TEXT -t|--no-title -w|--no-wrap -x|--exec",
         "TEXT...",

@@ -1,4 +1,4 @@
-"""Find secrets in base64 and hex: a run of such characters is decoded, and the shapes are looked for in its text."""
+"""Find secrets in base64 and hex. Each run of such characters is decoded, and its text searched for the shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.redaction.shapes import shape_spans, shapes_for
 from harness.regex import regex
 
 _LEAST = 24
-"""Characters of the shortest run that is decoded: base64 of 18 characters, less than any vendor's key has."""
+"""Minimum length of a run to decode, in characters: base64 of 18 characters. Keys of all vendors are longer."""
 _IN_RUN = bytes(49 if (chr(byte).isalnum() and byte < 128) or chr(byte) in "+/-_" else 48 for byte in range(256))
 _HEX = regex(rb"[0-9A-Fa-f]{36,}+")
 _RUN = b"1" * _LEAST
@@ -20,12 +20,12 @@ _PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
 
 
 def may_hold_encoded(text: str) -> bool:
-    """Return whether a run is long enough to be decoded; of most texts it is not."""
+    """Return whether the text has a run that is long enough to decode. Most texts have none."""
     return _RUN in _classes(text)
 
 
 def encoded_spans(text: str) -> Iterator[Span]:
-    """Yield the secrets in the base64 and hex runs of `text`, each with its decoded text; they may overlap."""
+    """Yield the secrets in the base64 and hex runs of `text`, each with its decoded text. They may overlap."""
     classes = _classes(text)
     start = classes.find(_RUN)
     while start >= 0:
@@ -62,10 +62,10 @@ def _in_hex(run: bytes) -> Iterator[Span]:
 
 
 def _is_text(data: bytes) -> bool:
-    """Return whether three quarters of the bytes are printable, as a third of those of chance are."""
+    """Return whether three quarters of the bytes are printable. About one third of random bytes are."""
     return len(data.translate(None, _PRINTABLE)) * 4 <= len(data)
 
 
 def _in_text(data: bytes) -> Iterator[Span]:
-    text = data.decode("latin-1")  # a character for each byte
+    text = data.decode("latin-1")  # one character per byte
     return shape_spans(text, shapes_for(text))

@@ -1,7 +1,8 @@
-"""Find values that are known to be secret in a text: in all their forms, however many values there are.
+"""Find known secret values in a text, in all their forms.
 
-One look at a text is enough for all of them: its bytes are taken four by four, as numbers, and each form has one number for
-each of the four places at which it may begin between them. Only the forms whose number came up are then looked for.
+One pass over a text is enough for any number of values. It reads the bytes of the text as a grid of numbers of four bytes
+each. Each form has one such number for each of the four offsets at which it may begin in the grid. Only forms with a
+number that occurs in the text are then searched for.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from harness.redaction.marks import Span
 from harness.redaction.secret_checks import is_chance
 
 KNOWN = "known"
-"""The rule of a value that was told to the redactor."""
+"""Name of the rule for values that the redactor was given."""
 MIN_SECRET_CHARACTERS = 8
-"""Shorter values are not masked: they would blot out ordinary text."""
+"""Minimum length of a value to mask. Masking shorter values would hide ordinary text."""
 _MIN_SURE_CHARACTERS = 12
 """Number of characters of a base64 text that must be certain before it is searched for."""
 
 MIN_WRAPPED_CHARACTERS = 20
-"""A shorter form is not looked for across the ends of lines: two words of ordinary text could make it."""
+"""Minimum length of a form to search for across line ends. Two words of ordinary text could form a shorter one."""
 
 _MIN_LINE_CHARACTERS = 12
-"""A shorter line of a value is not looked for by itself: ordinary text could hold it."""
+"""Minimum length of a line of a value to search for separately. Ordinary text could contain a shorter one."""
 
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986, section 2.3
-# What is left as it is besides by: RFC 3986 as a whole; Python's quote; JavaScript's encodeURIComponent and encodeURI.
+# Further characters that are not encoded by RFC 3986, Python's quote, JavaScript's encodeURIComponent, and encodeURI.
 _LEFT_BARE = (b"", b"/", b"!'()*", b"!'()*;/?:@&=+$,#")
 _ORDINARY = (
     r"(?s:[0-9]{1,11}"
@@ -42,24 +43,24 @@ _ORDINARY = (
 _END = r"(?:\r?\n|\\r\\n|\\n)"
 _NUMBER = r"[ \t]*[0-9]{1,7}(?:\t|\\t|[:|-])"
 _NUMBER_OR_A_PART = rf"(?:{_NUMBER}|[ \t]*[0-9]{{1,7}}\\?\Z)"
-# What programs put into a long word to fit it into lines: base64(1) after 76 characters, fold(1), an indented block.
+# Start of a line in a long word that a program wrapped: base64(1) after 76 characters, fold(1), an indented block.
 _INDENT = r"[ \t]*"
-# Where a text is listed with numbers: cat -n, grep -n, nl(1), pages of read_file.
+# Start of a line in a text with line numbers: cat -n, grep -n, nl(1), pages of read_file.
 _LISTED = rf"{_NUMBER_OR_A_PART}?{_INDENT}"
-# Where each line is marked as one of a diff or of a mail, listed or not. In base64, `+` may also be the line's own.
+# Start of a line in a diff or a mail, with or without line numbers. In base64, a `+` may also be part of the value.
 _MARKED = rf"{_NUMBER_OR_A_PART}?[-+<>]?{_INDENT}"
 LINE_ENDS = tuple(_END + start for start in (_INDENT, _LISTED, _MARKED))
-"""Patterns of the text between the lines of a value, one for each way to read a text."""
+"""Patterns of the text between the lines of a value, one per layout of a text."""
 _MARK_WORDS = "[redacted:known:"
 
 
 def is_ordinary(plain: str) -> bool:
-    """Return whether masking this value would blot out ordinary text, under any name.
+    """Return whether masking this value would hide ordinary text, whatever the name of its variable.
 
-    Ordinary values: up to 11 digits (a port, a number, a date), one word of up to 11 letters (`localhost`,
-    `Development`), one repeated character, an absolute path below a system folder (a socket, a file that holds the
-    key), and the characters of the marks themselves. A password that is such a word is not found, since the text
-    would become unreadable.
+    Ordinary values are: up to 11 digits (a port, a number, a date), one word of up to 11 letters (`localhost`,
+    `Development`), one repeated character, an absolute path below a system folder (a socket, a file that contains the
+    key), and the text of the marks themselves. A password that is such a word is not found, because masking it would
+    make texts unreadable.
     """
     return re.fullmatch(_ORDINARY, plain) is not None or plain in _MARK_WORDS or "[redacted:" in plain
 
@@ -77,11 +78,10 @@ def forms_of(plain: str) -> Iterator[str]:
 
 
 def forms_of_lines(plain: str) -> Iterator[str]:
-    """Yield the spellings of a value of several lines in another layout, and those of its single lines.
+    """Yield the spellings of a value of several lines in other layouts, and those of its single lines.
 
-    These are: its lines joined, to search for in an `unwrapped` text; its words with a blank between them, as a shell
-    prints a variable without quotes; and each line that looks random. Words and the first line of a key are not
-    secrets.
+    These are: its lines joined, to search for in an `unwrapped` text; its words separated by blanks, as a shell prints
+    an unquoted variable; and each line that looks random. Words and the first line of a key are not secrets.
     """
     lines = [line.strip() for line in re.split(_END, plain)]
     if len(lines) == 1:
@@ -95,7 +95,7 @@ def forms_of_lines(plain: str) -> Iterator[str]:
 
 
 def _escaped(plain: str) -> Iterator[str]:
-    """JSON (RFC 8259), once and again inside a text of JSON, and Python's repr."""
+    """Yield the value as in JSON (RFC 8259), as in JSON inside a JSON string, and as in Python's repr."""
     for ascii_only in (True, False):
         once = json.dumps(plain, ensure_ascii=ascii_only)[1:-1]
         yield once
@@ -105,7 +105,7 @@ def _escaped(plain: str) -> Iterator[str]:
 
 
 def _quoted(plain: str) -> Iterator[str]:
-    """As a POSIX shell reads it: a single quote in single quotes, in double quotes, and each character escaped."""
+    """Yield the value as quoted for a POSIX shell: in single quotes, in double quotes, and escaped per character."""
     yield plain.replace("'", "'\"'\"'")  # shlex.quote
     yield plain.replace("'", "'\\''")
     yield re.sub(r'([$`"\\])', r"\\\1", plain)
@@ -122,7 +122,10 @@ def _percent_encoded(data: bytes) -> Iterator[str]:
 
 
 def _base64(data: bytes) -> Iterator[str]:
-    """The characters that are sure wherever `data` begins within a longer text: 6 bits each (RFC 4648, sections 4 and 5)."""
+    """Yield the base64 characters of `data` that are the same in any longer text, for each of the three offsets.
+
+    A character has 6 bits (RFC 4648, sections 4 and 5).
+    """
     for before in range(3):
         first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
         if end - first >= _MIN_SURE_CHARACTERS:
@@ -132,9 +135,9 @@ def _base64(data: bytes) -> Iterator[str]:
 
 
 def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield each of LINE_ENDS that matches in `data`, with `data` without those matches.
+    """Yield each pattern of LINE_ENDS that may match in `data`, with a copy of `data` without its matches.
 
-    This does what the expressions do, in an eighth of their time. A text of one line yields none.
+    The result is that of the regular expressions, in an eighth of their time. A text of one line yields none.
     """
     if b"\n" not in data and b"\\n" not in data:
         return
@@ -151,8 +154,9 @@ def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end in `text` of each occurrence of `form`, in one line or over several, as `line_end` reads
-    it.
+    """Yield the start and end of each occurrence of `form` in `text`, in one line or over several.
+
+    Matches of `line_end` inside an occurrence are skipped.
     """
     removed = 0
     begins, shifts = [0], [0]
@@ -173,7 +177,7 @@ def _wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, 
 
 _MARKS = frozenset("+-<>0123456789")
 _WORD = 4
-"""Bytes that are compared as one number."""
+"""Number of bytes that are compared as one number."""
 _RARE = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&*+?@^{}~")
 
 
@@ -187,7 +191,7 @@ class Known(Record):
 
 
 class Wrapped(Record):
-    """Known values that go over the ends of lines, where a text is read in one of the ways of LINE_ENDS."""
+    """Known values that continue over line ends, with the pattern of LINE_ENDS by which they were found."""
 
     line_end: str
     values: tuple[Known, ...]
@@ -204,18 +208,18 @@ NOTHING = Candidates(values=(), wrapped=())
 
 
 class KnownValues:
-    """Every form of some secret values.
+    """All forms of a set of secret values.
 
-    INVARIANT: a form has at least 2 * _WORD - 1 bytes, so that one of its words falls on the grid at any offset.
+    INVARIANT: a form has at least 2 * _WORD - 1 bytes. So it contains a complete word of the grid at any offset.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Take the values; what is under MIN_SECRET_CHARACTERS or ordinary is left out."""
+        """Compute the forms of the values. Ordinary values, and those under MIN_SECRET_CHARACTERS, are left out."""
         plains = [
             plain for plain in map(str.strip, secrets) if len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain)
         ]
         forms: dict[str, str] = {}
-        # In this order: what is a value itself has its own mark, also where it is a line of another.
+        # Add whole values first. So a value that is also a line of another value gets its own mark.
         for forms_in in (forms_of, forms_of_lines):
             for plain in plains:
                 for form in forms_in(plain):
@@ -232,7 +236,7 @@ class KnownValues:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Every spelling of every value, the longest first. They are secret."""
+        """All spellings of all values, longest first. They are secret."""
         return tuple(value.form for value in self._values)
 
     def candidates(self, text: str) -> Candidates:
@@ -251,8 +255,8 @@ class KnownValues:
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
         """Return the forms that occur in `flat` and, over line ends, in `data`.
 
-        A form counts if it occurs in `flat` more often than in `data`. A form that begins like the mark of a line
-        always counts: a whole occurrence after a line end has lost its beginning in `flat`.
+        A form counts if it occurs in `flat` more often than in `data`. A form that begins like the mark of a line always
+        counts, because `flat` lacks the beginning of an occurrence at the start of a line.
         """
         return tuple(
             value
@@ -271,7 +275,10 @@ class KnownValues:
 
 
 def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:
-    """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
+    """Yield the span of each candidate in `text`. Spans may overlap.
+
+    `candidates` are those of `text`, or of a longer text that contains it.
+    """
     for value in candidates.values:
         start = text.find(value.form)
         while start >= 0:
@@ -285,7 +292,7 @@ def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:
 
 
 def _words(data: bytes) -> Iterator[int]:
-    """Yield a word of `data` for each of the four ways in which it may lie on the grid: the one that is rarest in text."""
+    """Yield one word of `data` for each of its four possible offsets in the grid: the word that is rarest in text."""
     for first in range(_WORD):
         aligned = memoryview(data[first : first + (len(data) - first) // _WORD * _WORD])
         starts = range(0, len(aligned), _WORD)

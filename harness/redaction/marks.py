@@ -23,7 +23,7 @@ class Span(Record):
 
 
 def is_redacted(text: str) -> bool:
-    """Return whether `text` holds a mark, `[redacted:<rule>:<8 hex>]`, also one that was copied from another text."""
+    """Return whether `text` contains a mark, `[redacted:<rule>:<8 hex>]`, even one copied from another text."""
     return OPENING in text and MARK.search(text) is not None
 
 
@@ -33,10 +33,10 @@ def marks_in(text: str) -> Iterator[str]:
 
 
 def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return the marks in a log record that were made when it was written, as far as the record shows.
+    """Return the marks in a log record that redaction made when the record was written, as far as the record shows.
 
-    These are the marks of the rules in its `masked`. A mark that was already in the text has no such rule, unless a
-    secret was masked by the same rule in the same record: then both are returned.
+    These are the marks of the rules in its field `masked`. A mark that was already in the text is only returned if its
+    rule also masked a secret in the same record.
     """
     masked = record.get("masked")
     if not isinstance(masked, dict) or not masked:
@@ -46,7 +46,7 @@ def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
 
 
 def _texts_in(value: JsonValue) -> Iterator[str]:
-    """Yield every text in `value`, at any depth, in any order; names of fields are none."""
+    """Yield every text in `value`, at any depth and in any order, without the names of fields."""
     stack: list[JsonValue] = [value]
     while stack:
         item = stack.pop()

@@ -1,4 +1,4 @@
-"""Replace secrets in a text by marks: known values in all their forms first, then shapes."""
+"""Replace secrets in a text with marks: known values in all their forms, and credentials found by their shape."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _MOST_MARKS_KEPT = 4_096
 _DIGEST = regex("[0-9a-f]{64}")
 _SESSION = regex("[0-9a-f]{12}")
 _APART = "\x00"
-"""Between texts that are looked at as one: no variable of an environment holds it, and it ends no line."""
+"""Separator of texts that are searched as one. No environment variable contains it, and it is not a line end."""
 
 
 class _Search(Record):
-    """The kinds of secrets that a text may hold."""
+    """The kinds of secrets that a text may contain."""
 
     candidates: Candidates
     shapes: tuple[Shape, ...]
     is_encoded: bool
-    """Whether base64 or hex in the text may hold shapes."""
+    """Whether the text has base64 or hex that may contain secrets."""
 
 
 class Redactor:
@@ -40,13 +40,16 @@ class Redactor:
     hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the decoded secret. A reader of the log without the key can
     neither recover a secret from it nor test guesses. A second redaction changes nothing.
 
-    A value of several lines is found in any layout, and so is each of its lines that looks random. Not found: a value
-    cut in two, or in an encoding that harness/redaction/known_values.py does not name; one shorter than
-    MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
+    A value of several lines is found in any layout, and so is each of its lines that looks random. Not found are values
+    that are cut in two, in an encoding that harness/redaction/known_values.py does not name, shorter than
+    MIN_SECRET_CHARACTERS, or so ordinary that masking would hide ordinary text (`is_ordinary`).
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, key: bytes = b"", shapes: bool = True) -> None:
-        """`key` is that of the installation, never logged; empty: a random one. Without `shapes` only `secrets` are found."""
+        """Prepare to find `secrets`, and credentials by their shape if `shapes` is true.
+
+        `key` is the key of the installation, which is never logged. If it is empty, a random key is used.
+        """
         self._key = key or os.urandom(32)
         self._shapes = shapes
         self._issued: set[str] = set()
@@ -54,11 +57,11 @@ class Redactor:
         self._known_values = KnownValues(secrets)
 
     def redact(self, text: str) -> str:
-        """Return `text` with marks for what is secret in it."""
+        """Return `text` with marks instead of secrets."""
         return self.redact_and_count(text)[0]
 
     def redact_and_count(self, text: str) -> tuple[str, Mapping[str, int]]:
-        """Return `text` with marks for what is secret in it, and how many places each rule replaced."""
+        """Return `text` with marks instead of secrets, and the number of replacements per rule."""
         hits: dict[str, int] = {}
         for _ in range(ROUNDS):
             changed = self._once(text, self._search(text), hits)
@@ -68,11 +71,11 @@ class Redactor:
         return text, hits
 
     def fields(self, fields: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], dict[str, int]]:
-        """Return `fields` with every text inside redacted, at any depth, and how many marks of each rule are in them.
+        """Return `fields` with every text redacted, at any depth, and the number of marks in them per rule.
 
-        A mark counts if this redactor made or noted it, also where the text was redacted before. Names of fields and
-        numbers stay, and so do digests and sessions in the fields that are named for them (`_is_kept`), even if one is a
-        known value: without them, a record would lose its form, and the log its proof.
+        A mark counts if this redactor made or noted it, even if the text was redacted before. Names of fields and
+        numbers are unchanged. Digests and session IDs in fields of certain names (`_is_kept`) are also unchanged, even
+        if one is a known value. Otherwise a record would lose its form, and the log could not be verified.
         """
         texts: list[str] = []
         _copy(fields, {}, texts.append)
@@ -103,12 +106,12 @@ class Redactor:
         return next((mark for mark in marks_in(text) if mark in self._issued), "")
 
     def note(self, text: str) -> None:
-        """Take the marks in `text` as issued: those that were made when a conversation was recorded (`marks_of`)."""
+        """Note the marks in `text` as issued. For marks that were made when a conversation was recorded (`marks_of`)."""
         self._issued.update(marks_in(text))
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Every spelling of every known value, the longest first. They are secret."""
+        """All spellings of all known values, longest first. They are secret."""
         return self._known_values.forms
 
     def knows(self, text: str) -> bool:
@@ -116,7 +119,7 @@ class Redactor:
         return self._known_values.candidates(text) is not NOTHING
 
     def spans(self, text: str) -> list[Span]:
-        """Return the secrets in `text`, in order and apart from each other."""
+        """Return the secrets in `text`, in order and without overlaps."""
         return self._spans(text, self._search(text))
 
     def mark(self, span: Span) -> str:
@@ -134,7 +137,7 @@ class Redactor:
         return mark
 
     def _search(self, text: str) -> _Search | None:
-        """Return the kinds of secrets that `text` or a part of it may hold; `None` if there are none."""
+        """Return the kinds of secrets that `text` or a part of it may contain, or `None` if there are none."""
         candidates, shapes = self._known_values.candidates(text), shapes_for(text) if self._shapes else ()
         is_encoded = self._shapes and may_hold_encoded(text)
         if not shapes and not is_encoded and candidates is NOTHING:
@@ -150,7 +153,7 @@ class Redactor:
         return _joined(_beside_marks(text, spans)) if spans else spans
 
     def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:
-        """Return `text` with what was found replaced, and count it; the same object if that is nothing."""
+        """Return `text` with the secrets found replaced, and count them in `hits`. Without any, return the same object."""
         pieces, end = [], 0
         for span in self._spans(text, search):
             hits[span.rule] = hits.get(span.rule, 0) + 1
@@ -160,7 +163,7 @@ class Redactor:
 
 
 def _is_kept(name: str, text: str) -> bool:
-    """Say whether a field stays as it is: a digest, or the session, that the harness put into a field of that name."""
+    """Return whether a field is not redacted: a digest or a session ID in a field whose name says so."""
     match len(text):
         case 64:
             return (name.endswith("sha256") or name in ("prev", "head")) and _DIGEST.fullmatch(text) is not None
@@ -173,9 +176,9 @@ def _is_kept(name: str, text: str) -> bool:
 def _copy(
     fields: Mapping[str, JsonValue], result: dict[str, JsonValue], redacted: Callable[[str], str | None] | None
 ) -> None:
-    """Copy `fields` into `result` with each text `redacted`; a tuple becomes a list. No depth is too deep for it.
+    """Copy `fields` to `result`, with `redacted` applied to each text, at any depth. Tuples become lists.
 
-    Where `redacted` is None, or returns it, the text is as it was.
+    A text is unchanged if `redacted` is `None` or returns `None`.
     """
     stack: list[tuple[JsonValue, dict[str, JsonValue] | list[JsonValue]]] = []
 
@@ -205,7 +208,7 @@ def _copy(
 
 
 def _beside_marks(text: str, spans: list[Span]) -> list[Span]:
-    """Return the spans that neither cut a mark in two nor hold nothing but marks: a mark is never redacted itself."""
+    """Return the spans without those that cut a mark in two or contain only marks. A mark is never redacted."""
     marks = [match.span() for match in MARK.finditer(text)] if OPENING in text else []
     if not marks:
         return spans
@@ -223,7 +226,10 @@ def _beside_marks(text: str, spans: list[Span]) -> list[Span]:
 
 
 def _joined(spans: list[Span]) -> list[Span]:
-    """Return the spans in order, with those that overlap made one: the widest of them names it, and a known value first."""
+    """Return the spans in order, with overlapping ones merged.
+
+    A merged span gets rule and secret of the widest one. Among equal spans, a known value is preferred.
+    """
     joined: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, span.rule != KNOWN)):
         if joined and span.start < joined[-1].end:

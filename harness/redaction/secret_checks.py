@@ -1,4 +1,4 @@
-"""Tell a secret from what only looks like one: chance, decoded headers, placeholders."""
+"""Checks that tell secrets from texts that only look like them: randomness, decoded headers, placeholders."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import re
 from functools import lru_cache
 
 _MIN_BITS = 3.0
-"""Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
+"""Minimum entropy (Shannon) of a random value of 12 to 20 characters, in bits per character. Words have less."""
 
 _MIN_CHANGES = 0.15
-"""Minimum share of neighbouring characters in a random value that change between digits, small letters and capitals."""
+"""Minimum share, in a random value, of neighbouring characters of different kinds: digits, lower case, upper case."""
 _DENSE_BITS = 3.8
-"""The same at 40 characters of base64, which have 4.9."""
+"""Minimum entropy of 40 random base64 characters, in bits per character. They have about 4.9."""
 _MOST_LOOKED_AT = 256
-"""Characters of a value that tell whether it is by chance."""
+"""Maximum number of characters of a value that are examined."""
 
 _CHANGES = (b"0a", b"0A", b"a0", b"A0", b"aA")
 _KINDS = bytes(
@@ -29,7 +29,7 @@ _PLACEHOLDER = (
     r"(?i:^[<{(%$]|[>})]$|^\[[^:\]]*\]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|^\W*redacted\W*$|insert|"
     r"your|(?:^|[-_])(?:my|the|some|fake|test|todo)[-_]|^(?:fake|test)|not.?a.?real|null$|none$|undefined)"
 )
-# One of them is in every placeholder of letters and digits alone, unless it begins as one.
+# Every placeholder of letters and digits contains one of these words, or begins with `fake` or `test`.
 _PLACEHOLDER_WORDS = (
     "example", "sample", "dummy", "placeholder", "change", "replace", "redacted", "insert", "your", "real", "null", "none",
     "undefined",
@@ -73,37 +73,38 @@ def _is_placeholder(value: str) -> bool:
 
 
 def is_password(value: str) -> bool:
-    """Return whether the text at the password's place of a URL can be one: not a placeholder, not the word
+    """Return whether the text in a URL's password position can be a password: not a placeholder or a word such as
     "password".
     """
     return not _is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
 
 
 def is_mixed_password(value: str) -> bool:
-    """Return whether a password holds more than letters. After a short option or in an address, a plain word does not
-    count.
+    """Return whether a value can be a password and has more than letters.
+
+    Used after short options and in addresses, where a plain word does not count.
     """
     return not value.isalpha() and is_password(value)
 
 
 def is_marked_password(value: str) -> bool:
-    """Return whether an unquoted password differs from a name in code: by a sign, or by a digit and both cases."""
+    """Return whether an unquoted password differs from a name in code, by a sign, or by a digit and both cases."""
     has_cases = value != value.lower() and value != value.upper()
     has_sign = re.search("[!@#$%^&*+~?]", value) is not None
     return (has_sign or (has_digit(value) and has_cases)) and is_mixed_password(value)
 
 
 def is_chance(value: str, min_length: int = 12) -> bool:
-    """Say whether a value looks as if chance had made it: letters and digits mixed as words and names never mix them.
+    """Return whether a value looks random: it mixes letters and digits as words and names do not.
 
-    A UUID, an address, a digest that says so, a version, a date and a path are none.
+    False for a UUID, an address, a labelled digest, a version, a date and a path.
     """
     return len(value) >= min_length and _is_chance(value[:_MOST_LOOKED_AT])
 
 
 @lru_cache(maxsize=4096)
 def _is_chance(value: str) -> bool:
-    """Say it of a value that is long enough; kept, since a text often has the same one many times."""
+    """Return whether a value that is long enough looks random. Cached, as a text often repeats a value."""
     kinds = value.encode("ascii", "replace").translate(_KINDS)
     if b"0" not in kinds or kinds.count(b"a") + kinds.count(b"A") < 2:
         return False
@@ -120,27 +121,30 @@ def _is_of_known_make(value: str) -> bool:
 
 
 def is_long_chance(value: str) -> bool:
-    """Say whether a value of 20 characters or more looks as if chance had made it."""
+    """Return whether a value has at least 20 characters and looks random."""
     return is_chance(value, 20)
 
 
 def is_dense(value: str) -> bool:
-    """Say whether a value of a known length has the letters, digits and bits of one that chance made."""
+    """Return whether a value of a known length has a digit and the entropy of random text."""
     return has_digit(value) and _has_bits(value, _DENSE_BITS)
 
 
 def is_bare_chance(value: str) -> bool:
-    """Say the same of a value without quotes: in code, `a25519.B25519Key` is a name."""
+    """Return whether an unquoted value looks random, and is not a dotted name in code such as `a25519.B25519Key`."""
     return is_chance(value, 20) and re.fullmatch(_DOTTED, value) is None
 
 
 def has_digit(value: str) -> bool:
-    """Say whether there is a digit in a value: words that are joined by hyphens have none."""
+    """Return whether a value contains a digit. Words joined by hyphens have none."""
     return any(character.isdigit() for character in value)
 
 
 def _has_bits(value: str, min_bits: float) -> bool:
-    """Return whether a value has at least `min_bits` bits per character. The number of distinct ones often suffices."""
+    """Return whether a value has at least `min_bits` bits per character.
+
+    A cheap lower bound, from the number of distinct characters, often suffices.
+    """
     max_repeats = len(value) - len(set(value)) + 1
     return (
         math.log2(len(value)) - max_repeats * math.log2(max_repeats) / len(value) >= min_bits or bits(value) >= min_bits
@@ -154,7 +158,9 @@ def bits(value: str) -> float:
 
 
 def has_token_header(value: str) -> bool:
-    """Say whether this begins as a JSON Web Token does: base64url of an object that names its `alg` (RFC 7515, section 4)."""
+    """Return whether a value begins like a JSON Web Token: base64url of an object with the key `alg` (RFC 7515, section
+    4).
+    """
     segment, point, _ = value[:8192].partition(".")
     try:
         header = json.loads(_decoded(segment.replace("-", "+").replace("_", "/")))
@@ -164,7 +170,7 @@ def has_token_header(value: str) -> bool:
 
 
 def is_basic_pair(value: str) -> bool:
-    """Say whether this is base64 of `user:password` (RFC 7617, section 2)."""
+    """Return whether a value is base64 of `user:password` (RFC 7617, section 2)."""
     try:
         pair = _decoded(value).decode("utf-8")
     except ValueError:
@@ -174,7 +180,9 @@ def is_basic_pair(value: str) -> bool:
 
 
 def stands_for_number(segment: str) -> bool:
-    """Say whether this is base64 of a number, as the first part of a Discord token is (its developer documentation)."""
+    """Return whether a value is base64 of a number, like the first part of a Discord token (Discord's developer
+    documentation).
+    """
     try:
         return _decoded(segment.replace("-", "+").replace("_", "/")).isdigit()
     except ValueError:
@@ -187,7 +195,7 @@ def _decoded(segment: str) -> bytes:
 
 
 def segment_before(text: str, end: int) -> str:
-    """Return the letters, digits, `_` and `-` that end at `end`, at most 28 of them."""
+    """Return the run of letters, digits, `_` and `-` before `end`, at most 28 characters."""
     match = re.search(r"[A-Za-z0-9_-]*\Z", text[max(0, end - 28) : end])
     return match[0] if match else ""
 
@@ -195,7 +203,7 @@ def segment_before(text: str, end: int) -> str:
 def is_apart(text: str, start: int) -> bool:
     r"""Return whether a word begins at `start`: no letter or digit precedes it, except as the end of an escape.
 
-    In JSON a line end is `\n`, in an address `=` is `%3D`, and a terminal's colours end in `m`.
+    Examples of escapes: `\n` in JSON, `%3D` for `=` in an address, and terminal colours, which end in `m`.
     """
     if start == 0 or not (text[start - 1].isalnum() and text[start - 1].isascii()):
         return True
