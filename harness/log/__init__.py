@@ -4,16 +4,16 @@ Read these first:
 
     schema.py       the kinds of records and their fields: one table
     vocabulary.py   the words of records: decisions, answers, events, statuses
-    order.py        which record may follow which
-    action_log.py   `ActionLog.append`: on disk, or never again
+    order.py        the permitted order of records
+    action_log.py   `ActionLog.append`: after a failed write, it never writes again
 
 Then, to read logs:
 
-    reader.py       opens them and yields their records
+    reader.py       opens logs and yields their records
     verify.py       checks a whole file: chain, fields, order, digests
-    heads_file.py   heads noted outside the log
+    heads_file.py   heads of logs, recorded outside the logs
     transcript.py   rebuilds a session's conversation
-    clocks.py       times, written and read
+    clocks.py       conversion of times, and clock jumps
 
-Not here: the report on a log and the questions of an auditor (audit/), and the folder of the logs (session/state.py).
+Not here: reports and queries about logs (audit/), and the folder of the logs (session/state.py).
 """

@@ -1,7 +1,7 @@
-"""Write the action log: one JSON object a line, each holding the hash of the line before.
+"""Write the action log: one JSON object per line, each with the hash of the line before.
 
-INVARIANT: `append(..., sync=True)` returns only when the record is on disk. After the first failure nothing can be
-appended any more, so that nothing runs unrecorded.
+INVARIANT: `append(..., sync=True)` returns only when the record is on disk. After the first failure, every further
+append fails too, so that no call runs unrecorded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from harness.safe_files import is_locked_within, sync_names, write_whole
 
 
 class ActionLog:
-    """The open end of one log file. One writer per file, held by a lock for as long as it is open.
+    """One log file, open for appending. Each file has one writer: an open log holds the file's lock.
 
-    Any thread may append: records and observers have their turn one after the other.
+    Any thread may append: records are written, and shown to the observers, one at a time.
     """
 
     def __init__(  # noqa: PLR0913 - one caller
@@ -48,7 +48,7 @@ class ActionLog:
         self.path = path
         self._session = os.urandom(6).hex()
         self._sessions: dict[int, str] = {}
-        """The sessions of threads that have one of their own."""
+        """The sessions of threads that write a separate one, by thread."""
         self._turn = RLock()
         """The lock for appending."""
         self.observers: list[Callable[[LogRecord], None]] = []
@@ -77,13 +77,13 @@ class ActionLog:
         write: Callable[[int, bytes], int] = os.write,
         sync: Callable[[int], None] = os.fdatasync,
     ) -> ActionLog:
-        """Open the log at `path`: a new file gets mode 0600, an existing whole log is continued.
+        """Open the log at `path`. A new file gets mode 0600; an existing log is continued.
 
-        Every text of a record goes through `redactor` before it is written. `None` selects a redactor of the
-        values `secrets` and the usual shapes. `wait_seconds` is the longest wait for another process that writes the
-        log. `write` and `sync` are as in write(2) and fdatasync(2).
+        Every text of a record goes through `redactor` before it is written. `None` selects a redactor for the values
+        `secrets` and for text with the usual form of secrets. `wait_seconds` is the maximum wait for another process
+        that writes the log. `write` and `sync` are functions like write(2) and fdatasync(2).
 
-        Raises LogError if the log cannot be opened, is not a regular file, is in use, or does not end in a whole
+        Raises LogError if the log cannot be opened, is not a regular file, is in use, or does not end in a complete
         record.
         """
         path = os.path.abspath(path)
@@ -115,7 +115,7 @@ class ActionLog:
 
     @property
     def session(self) -> str:
-        """The session that is written now, by this thread."""
+        """The session to which this thread writes now."""
         return self._sessions.get(get_ident(), self._session)
 
     @session.setter
@@ -127,7 +127,7 @@ class ActionLog:
 
     @contextmanager
     def session_of_thread(self) -> Iterator[None]:
-        """Have this thread write a session of its own, while other threads go on with theirs."""
+        """Let this thread write a separate session until the end of the block. Other threads keep theirs."""
         self._sessions[get_ident()] = self._session
         try:
             yield
@@ -135,12 +135,12 @@ class ActionLog:
             del self._sessions[get_ident()]
 
     def held(self) -> AbstractContextManager[object]:
-        """Return a block in which no other thread appends, and observers hear of nothing: a person looks at a question."""
+        """Return a context manager that blocks appends of other threads, for example while the user reads a question."""
         return self._turn
 
     @property
     def head(self) -> str:
-        """The hash of the last line: together with `count` it pins the whole file."""
+        """The hash of the last line. Together with `count`, it identifies the content of the whole file."""
         return self._previous
 
     @property
@@ -159,18 +159,18 @@ class ActionLog:
         return self._ledger.counts(self.session)
 
     def begin_session(self) -> str:
-        """Give the records that follow a session of their own, and return its name."""
+        """Start a new session for the following records, and return its name."""
         self.session = os.urandom(6).hex()
         return self.session
 
     def resume_session(self, session: str, ledger: Ledger) -> None:
-        """Go on with an open session that another process began; `ledger` knows its records."""
+        """Continue an open session that another process began. `ledger` has the state of its records."""
         self.session = session
         self._ledger = ledger
 
     @property
     def granted(self) -> frozenset[str]:
-        """The names of the grants that are in force in the session that is written now."""
+        """The names of the grants in force in the current session."""
         return self._ledger.grants(self.session)
 
     def saved_session(self) -> dict[str, JsonValue]:
@@ -178,20 +178,20 @@ class ActionLog:
         return self._ledger.saved(self.session)
 
     def last_step(self, call: int) -> str | None:
-        """Return the kind of the last record about a call, without an end, of the session that is written now, or None."""
+        """Return the kind of the last record about a call of the current session. `None` if the call has ended."""
         return self._ledger.last_step(self.session, call)
 
     @property
     def running_call(self) -> int:
-        """The number of the call that runs in the session that is written now. Raises LogError where none does."""
+        """The number of the running call in the current session. Raises LogError if none is running."""
         return self._ledger.running_call(self.session)
 
     def append(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool = False) -> LogRecord:
-        """Append one record and show it to the observers; return it as it was written.
+        """Append one record, and show it to the observers. Return the record as it was written.
 
-        With `sync` it is on disk when this returns.
+        With `sync`, it is on disk when this returns.
 
-        Raises LogError if it could not be written wholly, and ever after.
+        Raises LogError if it could not be written completely; then all later calls raise it too.
         """
         with self._turn:
             record = self._appended(kind, fields, sync=sync)
@@ -205,8 +205,8 @@ class ActionLog:
     def _appended(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool) -> LogRecord:
         if not self._is_usable:
             raise LogError(f"the action log is closed after an error: {self.path}")
-        # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
-        # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
+        # INVARIANT: from here until the state is updated, the log counts as broken. So any exception (also from a
+        # signal handler) may leave a closed log, but never one that continues with a wrong chain.
         self._is_usable = False
         record = self._record(kind, fields)
         problem = self._ledger.enter(record)
@@ -246,10 +246,10 @@ class ActionLog:
         return record
 
     def _check_untouched(self) -> None:
-        """Raise LogError if the file is not as long as what was written to it, or has lost its name.
+        """Raise LogError if the file has an unexpected size, or was removed.
 
-        A command that may write the folder of the log could have done that; what it did to the records before, the chain
-        and the head show.
+        A command that may write the log's folder could cause that. Changes of earlier records are not detected here,
+        but by the chain and the head.
         """
         status = os.fstat(self._descriptor)
         if status.st_size != self._size or status.st_nlink == 0:
@@ -274,7 +274,7 @@ class ActionLog:
             raise
 
     def _take_back(self) -> None:
-        """Cut a record that was written in part, so that the file ends in a whole one."""
+        """Remove a partly written record, so that the file ends in a complete one."""
         try:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
@@ -282,7 +282,7 @@ class ActionLog:
 
 
 def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int, str]:
-    """Lock the file and return the sequence number and hash that the next record continues from."""
+    """Lock the file. Return the sequence number of the next record, and the hash of the last one."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise LogError(f"the action log is not a regular file: {path}")
     try:

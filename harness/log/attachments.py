@@ -1,7 +1,8 @@
-"""The attachments of a session. Their bytes lie in a folder beside its log, each under its digest; records name them.
+"""The attachments of a session: files in a folder beside its log, named by their digests. Records list the digests.
 
-The folder is the log's name and `.pictures`, mode 0700, its files 0600. It is guarded and hidden as the log is. The folder and
-the field of the records were named when pictures were the only attachments, and keep their names for the sake of old logs.
+The folder has the name of the log and the suffix `.pictures`. Its mode is 0700, that of its files 0600. It is protected
+and hidden like the log. The names of the folder and of the record field are from the time when all attachments were
+pictures; they are kept for old logs.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class KeptAttachments:
             pass
 
     def take_over(self, attachments: Sequence[Attachment], log: str) -> int:
-        """Copy attachments from beside the log of an earlier session; return the number of missing ones."""
+        """Copy attachments from the folder of the earlier log `log`. Return the number that could not be copied."""
         other, missing = KeptAttachments(log), 0
         for attachment in attachments:
             data = self.bytes_of(attachment.sha256) or other.bytes_of(attachment.sha256)

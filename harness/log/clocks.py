@@ -1,4 +1,4 @@
-"""Times in a log: written, read, and where the wall clock and the monotonic clock beside it disagree."""
+"""Times in a log: conversion, and jumps of the wall clock relative to the monotonic clock."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from harness.regex import regex
 
 NANO = 1_000_000_000
 _APART = 2 * NANO
-"""Largest accepted difference between two clocks, in nanoseconds. A process may wait between reading them, and a
-second leaps.
+"""Largest accepted difference between the two clocks, in nanoseconds.
+
+They differ a little because a process may wait between reading them, and because of leap seconds.
 """
 _RFC3339 = regex(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)",
@@ -23,31 +24,31 @@ _RFC3339 = regex(
 
 
 class Jump(Record):
-    """A wall clock that went on otherwise than the monotonic one."""
+    """A jump of the wall clock relative to the monotonic clock."""
 
     line: int
-    """The first line written after it, from 1."""
+    """Number of the first line after the jump, counted from 1."""
     session: str
     seconds: int
     """Seconds that the wall clock jumped ahead; negative if it jumped back."""
 
     @property
     def words(self) -> str:
-        """Description of the jump. A machine that sleeps stops the monotonic clock (clock_gettime(2))."""
+        """Description of the jump. The monotonic clock stops while the machine sleeps (clock_gettime(2))."""
         if self.seconds < 0:
             return f"the wall clock jumped back by {-self.seconds:,} s: it was set"
         return f"the wall clock jumped ahead by {self.seconds:,} s: it was set, or the machine slept"
 
 
 class Clocks:
-    """The clocks of the sessions of a log, whose records are given in order."""
+    """Detects clock jumps in the sessions of a log. The caller passes the records in order."""
 
     def __init__(self) -> None:
         self._count = 0
         self._apart: dict[str, int] = {}
 
     def jump(self, record: LogRecord) -> Jump | None:
-        """Return by how much the wall clock jumped since the record before of the same session; None where it did not."""
+        """Return the jump of the wall clock since the previous record of the same session, or `None`."""
         self._count += 1
         session, time, mono = str(record["session"]), nanoseconds(record["time"]), record["mono_ns"]
         if time is None or type(mono) is not int or not 0 <= mono <= LARGEST:
@@ -61,7 +62,7 @@ class Clocks:
 
 
 def timestamp(seconds: float, *, digits: int = 0) -> str:
-    """Return seconds since 1970 as RFC 3339 in UTC, with 6 digits of a second or with none."""
+    """Return seconds since 1970 as RFC 3339 in UTC: with microseconds if `digits` is not 0, else with whole seconds."""
     whole_seconds, rest = divmod(round(seconds * 1_000_000), 1_000_000)
     fraction = f".{rest:06d}" if digits else ""
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole_seconds))}{fraction}Z"
@@ -77,7 +78,7 @@ def nanoseconds(text: JsonValue) -> int | None:
     from datetime import datetime
 
     minutes, seconds, fraction, zone = match.groups()
-    is_leap = seconds == "60"  # which RFC 3339 has, and datetime has not
+    is_leap = seconds == "60"  # a leap second: valid in RFC 3339, but not in datetime
     try:
         moment = datetime.fromisoformat(f"{minutes}:{'59' if is_leap else seconds}{zone}".upper())
     except ValueError:

@@ -1,7 +1,7 @@
-"""The heads file: the size and head of every log, noted outside the logs while they grow; and signed notes of a head.
+"""The heads file: the size and head of every log, recorded outside the logs while they grow; and signed notes of a head.
 
-Each line is a note, {file, session, records, head, closed, time, size}, or a tombstone, which records that a log was
-removed on purpose. A signed note is a file beside its log; `signed_heads` makes and checks the signature.
+Each line is a note, {file, session, records, head, closed, time, size}, or a tombstone. A tombstone records that a log
+was removed on purpose. A signed note is a file beside its log; `signed_heads` makes and checks the signature.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Note(Record):
     file: str
     """The log, as an absolute path."""
     session: str
-    """The session that was being written; of a tombstone, the first of the log."""
+    """The session that was being written. In a tombstone, the first session of the log."""
     records: int
     head: str
     closed: bool = False
@@ -47,30 +47,28 @@ class Note(Record):
 
 
 class KnownHead(Record):
-    """The notes of one log combined: its last size and head, and the earlier heads, all of which it must pass
-    through.
-    """
+    """The combined notes of one log: its last size and head, and all earlier heads, which the log must contain."""
 
     records: int
     head: str
     closed: bool = True
     """Whether the last note was made when the log was closed."""
     file: str = ""
-    """Under which path it was noted."""
+    """Path of the log in the notes."""
     time: str = ""
     """Time of the last note."""
     removed: str = ""
     """The reason why the log was removed, if its last note is a tombstone; otherwise empty."""
     lost: bool = False
-    """Whether it was gone when another log was begun under its name."""
+    """Whether it was missing when another log was started under its name."""
     noted: Mapping[int, frozenset[str]] = {}
-    """Every head that was noted, by the number of records."""
+    """All noted heads, by the number of records."""
     torn: frozenset[str] = frozenset()
-    """The digests of torn ends that were about to be cut off."""
+    """The digests of torn ends that `audit recover` was about to cut off."""
 
     @property
     def is_missed(self) -> bool:
-        """Whether a log with something in it should be there."""
+        """Whether the log should exist: it has records and was not removed on purpose."""
         return bool(self.records) and not self.removed
 
     @property
@@ -81,10 +79,10 @@ class KnownHead(Record):
 
 
 def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
-    """Yield the notes of the heads file, in order; with `of`, those of lines that hold one of these texts as JSON.
+    """Yield the notes of the heads file, in order. With `of`, only those of lines that contain one of these texts as JSON.
 
-    A line that is none of ours is passed over; what it should have said is missed where it matters. A file that is not
-    there holds no notes. Raises UsageError if it cannot be read.
+    Invalid lines are skipped; a missing note is detected where it is needed. A missing file has no notes. Raises
+    UsageError if the file cannot be read.
     """
     marks = [json.dumps(text).encode() for text in of]
     try:
@@ -132,7 +130,10 @@ class NotedLogs:
     """The contents of a heads file, log by log."""
 
     def __init__(self, notes: Iterable[Note]) -> None:
-        """INVARIANT: a tombstone ends what was noted before it; a log that comes under that name later is another one."""
+        """Group the notes by log.
+
+        INVARIANT: a tombstone ends the earlier notes of a name. A later log under that name is another log.
+        """
         self._notes: dict[str, list[Note]] = {}
         self._lost: list[list[Note]] = []
         for note in notes:
@@ -187,12 +188,12 @@ def _head_of(notes: list[Note]) -> KnownHead:
 
 
 class HeadsFile:
-    """The heads file, asked about one log after another: the first few are looked for, then the file is read as a whole."""
+    """The heads file, for lookups of several logs. After the first few lookups, all its notes are kept in memory."""
 
     FEW = 3
 
     def __init__(self, path: str) -> None:
-        """Take the file's path. Its methods raise UsageError if it cannot be read."""
+        """Use the file at `path`. All methods raise UsageError if it cannot be read."""
         self.path = path
         self._requests = 0
         self._all: NotedLogs | None = None
@@ -204,9 +205,7 @@ class HeadsFile:
         return next((known_head for name in names if (known_head := logs.of_file(name)) is not None), None)
 
     def of_session(self, session: str) -> KnownHead | None:
-        """Return the noted head of the log that contains a session, for a log that has another name now. `None` if
-        it was never noted.
-        """
+        """Return the noted head of the log that contains a session, for a renamed log. `None` if it was never noted."""
         files = self._holding((session,)).files
         return self._holding(files).of_session(session) if files else None
 
@@ -224,7 +223,7 @@ class HeadsFile:
         return self._holding(())
 
     def _holding(self, texts: Iterable[str]) -> NotedLogs:
-        """Return the logs whose notes contain one of these texts, and perhaps others."""
+        """Return the logs whose notes contain one of these texts. The result may include others."""
         self._requests += 1
         if self._all is None and self._requests > self.FEW:
             self._all = NotedLogs(notes_in(self.path))
@@ -239,8 +238,8 @@ def names_of(path: str) -> tuple[str, ...]:
 LOCK_SECONDS = 5.0
 """Maximum wait for another writer of the heads file, in seconds.
 
-Afterwards the line is appended without the lock: one write with O_APPEND is whole (write(2)), and a writer that was
-stopped must not stop all others.
+Afterwards the line is appended without the lock, so that a stopped writer cannot block all others. That is safe
+because one write with O_APPEND is atomic (write(2)).
 """
 
 
@@ -260,7 +259,7 @@ def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
 
 
 def note_loss(heads: str, known_head: KnownHead) -> None:
-    """Append that the log with `known_head` is gone, and that another is begun under its name. Raises LogError."""
+    """Record that the log with `known_head` is missing while another is started under its name. Raises LogError."""
     entry: dict[str, JsonValue] = {
         "tombstone": True,
         "lost": True,
@@ -276,10 +275,10 @@ def note_loss(heads: str, known_head: KnownHead) -> None:
 
 
 def _sync_log(path: str) -> None:
-    """Sync a log to disk. Raises LogError if that fails; a log that cannot be opened under its name is skipped.
+    """Sync a log to disk. Raises LogError if that fails. A log that cannot be opened is skipped.
 
-    After a power cut, a note of records that were lost would look like a tail that was cut off on purpose.
-    fdatasync(2) applies to the file, through any of its descriptors.
+    Without it, a power cut could lose records that are already noted, which would look as if someone had cut them off.
+    fdatasync(2) syncs the file through any of its descriptors.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -296,14 +295,14 @@ def _sync_log(path: str) -> None:
 def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: float = LOCK_SECONDS) -> None:
     """Append one line to the heads file in one write, and sync it. Raises LogError if that fails.
 
-    Another writer of the file is waited for `lock_seconds`, and no longer.
+    Waits at most `lock_seconds` for another writer of the file.
     """
     line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     try:
         descriptor = opened_heads(heads)
         try:
             is_locked_within(descriptor, lock_seconds)
-            append_line(descriptor, line, alone=False)  # others do not wait for ever: a part may have a line behind it
+            append_line(descriptor, line, alone=False)  # others may append without the lock, even after a partial line
             os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
@@ -312,7 +311,7 @@ def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: flo
 
 
 def opened_heads(heads: str) -> int:
-    """Return a descriptor of the heads file, made where it is not there, to append to. Raises LogError."""
+    """Return a descriptor for appending to the heads file, which is created if missing. Raises LogError."""
     try:
         descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -346,11 +345,11 @@ class Signature(Record):
     """The result of checking a signed note."""
 
     note: HeadNote | None
-    """The valid note. `None` if it is missing, or does not count."""
+    """The note, if its signature is valid. `None` otherwise."""
     signer: str = ""
     """The signer's name in the file of allowed signers."""
     problem: str = ""
-    """The reason why the signature does not count. Empty without a signed note."""
+    """The reason why the signature is not accepted. Empty if it is valid, or if there is no signed note."""
 
 
 def parse_note(data: bytes) -> HeadNote | None:

@@ -1,4 +1,4 @@
-"""The order of an action log: which record may follow which, call by call and session by session."""
+"""The order of records in an action log: the permitted sequences within each call and each session."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class _Call:
         self.walls: list[JsonValue] | None = None
         """Places that programs granted with its answer may write, inside walls. `None` if no program was granted."""
         self.hooks = 0
-        """The place in HOOK_ANSWERS of the strictest that hooks answered before it was decided."""
+        """Index in HOOK_ANSWERS of the strictest hook answer before the decision."""
 
 
 class _Session:
-    """An open session: its policy, its grants, its calls, and how many there were of what."""
+    """An open session: its policy, grants and calls, and the counts of its calls."""
 
     __slots__ = ("asleep", "begun", "calls", "counts", "dry_run", "ended", "grants", "halted", "policy", "wanted")
 
@@ -70,25 +70,25 @@ class _Session:
         self.dry_run = dry_run
         self.grants: set[str] = set()
         self.asleep: set[str] = set()
-        """Grants that decide no calls until an answer about changed places."""
+        """Suspended grants: they permit no calls until the question about changed places is answered."""
         self.begun = False
-        """Whether anything but grants from earlier was recorded."""
+        """Whether the session has records other than grants that were kept from earlier sessions."""
         self.halted = False
-        """Whether the person halted the run that goes on."""
+        """Whether the user halted the current run."""
         self.calls: dict[str, _Call] = {}
         self.ended: set[str] = set()
         self.counts: dict[str, int] = {}
         self.wanted: dict[str, JsonValue] = {}
-        """Calls that are to replace others, each with the call it replaces."""
+        """Expected calls that replace others after an edit, each with the call that it replaces."""
 
     def count(self, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
 
 class Ledger:
-    """The state of every call (proposed, decided, begun, ended), to check the order that the gate promises.
+    """The state of every call (proposed, decided, begun, ended), to check that the gate kept its order.
 
-    An ended call is kept by its number only, until its session ends.
+    Of an ended call, only the number is kept, until its session ends.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Ledger:
         """Calls of ended sessions that have an intent and no outcome."""
 
     def enter(self, record: LogRecord) -> str:
-        """Enter one record. Return a description of the problem with its place in the order, or an empty string."""
+        """Enter one record. Return a description of the problem with its position, or an empty string."""
         name, kind = str(record["session"]), str(record["kind"])
         if kind == "session_started":
             if name in self._sessions:
@@ -158,9 +158,9 @@ class Ledger:
 
     @classmethod
     def restored(cls, session: str, saved: Mapping[str, JsonValue]) -> Ledger:
-        """Return a ledger that knows one open session, as `saved` gave it.
+        """Return a ledger with one open session, from the result of `saved`.
 
-        Raises KeyError, TypeError or ValueError for anything else.
+        Raises KeyError, TypeError or ValueError for invalid data.
         """
         state = _Session(None, dry_run=False)
         for name in _Session.__slots__:
@@ -180,13 +180,13 @@ class Ledger:
         return ledger
 
     def last_step(self, session: str, call: int) -> str | None:
-        """Return the kind of the last record about a call that has no end yet; None for any other."""
+        """Return the kind of the last record about a call that has not ended. `None` for other calls."""
         state = self._sessions.get(session)
         step = None if state is None else state.calls.get(str(call))
         return None if step is None else step.step
 
     def running_call(self, session: str) -> int:
-        """Return the number of the call that runs in an open session. Raises LogError where none does."""
+        """Return the number of the running call in an open session. Raises LogError if none is running."""
         state = self._sessions.get(session)
         running = () if state is None else [call.number for call in state.calls.values() if call.step == "intent"]
         if not running:
@@ -194,7 +194,7 @@ class Ledger:
         return int(running[-1])
 
     def counts(self, session: str) -> dict[str, int]:
-        """Return the counts of an open session's calls: `calls`, and the number by decision, answer and status."""
+        """Return the counts of an open session's calls: total, and by decision, answer and status."""
         state = self._sessions.get(session)
         return {} if state is None else dict(state.counts)
 
@@ -264,7 +264,7 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
             return f"narrows {of}, which is not in force"
         session.grants.discard(of)
         return ""
-    if change == "mode":  # of the person at the prompt, whom no question led there
+    if change == "mode":  # set by the user at the prompt, without a question
         return "" if record.get("scope") == "session" and record.get("path") else f"adds {name}, which is no mode"
     if change == "kept":
         early = not session.begun and record.get("scope") == "workspace"
@@ -273,8 +273,9 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
 
 
 def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
-    """Enter changed places, which put grants to sleep, or the answer about them. Return the problem, or an empty
-    string.
+    """Enter a record of changed places, which suspends grants, or of the answer about them.
+
+    Return the problem, or an empty string.
     """
     grant_values = record.get("grants")
     grants = set(map(str, grant_values)) if isinstance(grant_values, list) else set()
@@ -306,7 +307,7 @@ def _enter_check(session: _Session, record: LogRecord) -> str:
 
 
 def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
-    """Return the problem with a grant that claims to be part of an answer, or an empty string."""
+    """Return the problem with a grant that an approval must have made, or an empty string."""
     call = session.calls.get(str(record.get("call")))
     if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None or call.by_person:
         return f"adds {name}, and no yes before it says so"
@@ -389,8 +390,9 @@ def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
 
 
 def _is_narrower(effects: JsonValue, decided: JsonValue, walls: Sequence[JsonValue] | None) -> bool:
-    """Return whether effects go nowhere beyond those decided, but for what programs may write that were granted with the
-    answer: `walls`. False where no program was granted.
+    """Return whether effects stay within the decided ones, apart from the additional writable places `walls`.
+
+    `walls` are the places that programs granted with the answer may write. False if no program was granted (`None`).
     """
     if walls is None or not isinstance(effects, Mapping) or not isinstance(decided, Mapping):
         return False
@@ -428,8 +430,9 @@ def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
 
 
 def _other_digest(session: _Session, call: _Call, record: LogRecord, *, is_judged: bool) -> str:
-    """Return the problem if a record has other arguments than were proposed, or another policy; otherwise an empty
-    string.
+    """Return the problem if a record has other arguments than the proposal, or another policy than the session.
+
+    Otherwise return an empty string.
     """
     if record.get("arguments_sha256") != call.arguments:
         return f"is about other arguments than call {call.number} was proposed with"

@@ -1,4 +1,4 @@
-"""Open action logs and read their records. No reader waits at a pipe, or holds more of a line than a record."""
+"""Open action logs and read their records. Pipes are refused, and at most one record is held in memory per line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 _COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
 encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-"""The one form in which a record is written."""
+"""Encoder for the only form in which records are written."""
 
 _BUFFER_BYTES = 1 << 20
 _STEP = 65_536
@@ -47,9 +47,9 @@ def unreadable(path: str, error: OSError) -> LogError:
 
 
 def raw_lines(path: str) -> Iterator[bytes]:
-    """Yield each line of a log with its newline; of one longer than any record, MAX_RECORD_BYTES + 1 bytes without one.
+    """Yield each line of a log with its newline. A line that is too long for a record is cut to MAX_RECORD_BYTES + 1.
 
-    The last line has no newline where it is torn. Raises LogError if the log cannot be read.
+    A cut line, and a torn last line, have no newline. Raises LogError if the log cannot be read.
     """
     try:
         with open_log(path) as file:
@@ -57,13 +57,13 @@ def raw_lines(path: str) -> Iterator[bytes]:
                 yield line
                 rest = line
                 while not rest.endswith(b"\n") and (rest := file.readline(_BUFFER_BYTES)):
-                    pass  # what is left of a line that is too long; of a torn one there is nothing
+                    pass  # skip the rest of a line that is too long
     except OSError as error:
         raise unreadable(path, error) from None
 
 
 def log_lines(path: str) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line without its newline, and whether it was whole: it had one, and was not longer than any record.
+    """Yield each line without its newline, and whether it is complete: it had a newline and was not too long.
 
     Raises LogError if the log cannot be read.
     """
@@ -72,12 +72,12 @@ def log_lines(path: str) -> Iterator[tuple[bytes, bool]]:
 
 
 def first_line(path: str) -> bytes:
-    """Return the first line without its newline, or as much of it as a record may have. Raises LogError."""
+    """Return the first line without its newline, cut if it is too long for a record. Raises LogError."""
     return next(raw_lines(path), b"").removesuffix(b"\n")
 
 
 def last_line(descriptor: int, size: int) -> bytes | None:
-    """Return the last line of a file of `size` bytes without its newline, or None where it is torn, or no record's.
+    """Return the last line of a file of `size` bytes without its newline. `None` if it is torn or too long.
 
     Raises OSError.
     """
@@ -96,7 +96,7 @@ def last_line(descriptor: int, size: int) -> bytes | None:
 
 
 def size_and_end(path: str) -> tuple[int, bool]:
-    """Return the size of a log in bytes, and whether it ends in a whole line or is empty. Raises LogError."""
+    """Return the size of a log in bytes, and whether it is empty or ends in a complete line. Raises LogError."""
     with open_log(path) as file:
         try:
             size = file.seek(0, os.SEEK_END)
@@ -107,12 +107,12 @@ def size_and_end(path: str) -> tuple[int, bool]:
 
 
 def is_whole(path: str) -> bool:
-    """Say whether a log ends in a whole line, or is empty. Raises LogError if it cannot be read."""
+    """Return whether a log is empty or ends in a complete line. Raises LogError if it cannot be read."""
     return size_and_end(path)[1]
 
 
 def is_in_use(path: str) -> bool:
-    """Say whether a running program holds the lock of a log. Raises LogError if it cannot be read."""
+    """Return whether a running program holds the lock of a log. Raises LogError if it cannot be read."""
     with open_log(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -122,9 +122,9 @@ def is_in_use(path: str) -> bool:
 
 
 def parse_line(line: bytes) -> LogRecord | None:
-    """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
+    """Return the record in one raw line. `None` unless it is strict JSON in ASCII: an object without duplicate keys."""
     try:
-        # Decoded here: json.loads guesses at the encoding of bytes.
+        # Decoded here, because json.loads guesses the encoding of bytes.
         record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=no_number)
     except (ValueError, RecursionError):
         return None
@@ -132,7 +132,7 @@ def parse_line(line: bytes) -> LogRecord | None:
 
 
 def read_log(path: str) -> Iterator[LogRecord]:
-    """Yield the whole records of a log in order; stops at the first line that is not one.
+    """Yield the records of a log in order. Stops at the first line that is not a complete record.
 
     Raises LogError if the file cannot be read.
     """
@@ -144,7 +144,7 @@ def read_log(path: str) -> Iterator[LogRecord]:
 
 
 def is_number(value: JsonValue, expected: int) -> bool:
-    """Say whether `value` is `expected` to the letter: in Python `true` and `1.0` equal 1 as well."""
+    """Return whether `value` is the integer `expected`. Rejects `True` and `1.0`, which equal 1 in Python."""
     return type(value) is int and value == expected
 
 
@@ -158,15 +158,14 @@ def records(
     stopped: Callable[[int], None] | None = None,
     passed_over: Callable[[bytes], bool] | None = None,
 ) -> Iterator[LogRecord]:
-    """Yield the records of a log that are of these kinds (`None` for all), in order. Stops at the first line that is
-    not a record.
+    """Yield the records of these kinds (`None` for all) from a log, in order.
 
-    `stopped` is called with the number (from 1) of that line. Lines for which `passed_over` returns true are not
-    parsed either.
+    Stops at the first line that is not a record, and calls `stopped` with its number (from 1). Lines for which
+    `passed_over` returns true are skipped without parsing.
 
-    A line is selected by its bytes, as the writer lays them out. Inside a text of a record a quotation mark is
-    escaped, so that no text can look like the kind; an object within a record could, and is sorted out after parsing.
-    The records read prove no chain: verify the log first.
+    Lines of other kinds are recognized by their bytes, and are not parsed. No text in a record can look like a kind,
+    because its quotation marks are escaped; an object in a record could, so the kind is checked again after parsing.
+    The chain is not checked: verify the log first.
 
     A number that JSON cannot represent (NaN, Infinity, 1e999) is read as text. Raises LogError if the file cannot be
     read.
@@ -192,20 +191,20 @@ def records(
 
 
 class WholeRecords:
-    """The records of a log, each with its line, among any other lines. Iterating raises LogError."""
+    """The records of a log, each with its line. Other lines are skipped and counted. Iterating raises LogError."""
 
     def __init__(self, path: str) -> None:
-        """Use the log at `path`. The other attributes are complete after the last record was yielded."""
+        """Use the log at `path`. The attributes below are final after the last record was yielded."""
         self._path = path
         self.left_out = 0
         """Number of lines that are not records."""
         self.torn = False
-        """Whether the last line is torn; it is not counted: a session may just be writing it."""
+        """Whether the last line is torn. It is not counted, since a session may be writing it right now."""
 
     def __iter__(self) -> Iterator[tuple[bytes, LogRecord]]:
         """Yield line and record, in order."""
         for line, is_whole in log_lines(self._path):
-            self.left_out += self.torn  # it was no last line: it is longer than any record
+            self.left_out += self.torn  # the previous line was not the last one, so it is too long for a record
             self.torn = not is_whole
             record = record_in(line) if is_whole else None
             if record is not None:
@@ -215,7 +214,7 @@ class WholeRecords:
 
 
 def record_in(line: bytes) -> LogRecord | None:
-    """Return the record in a line, or None. Not strict: what is wrong with a line is for `verify` to say."""
+    """Return the record in a line, or `None`. Not strict: `verify` reports the errors in a line."""
     try:
         written = line.strip(b" \t\r").decode("ascii")
         record, end = _decode(written)
@@ -238,14 +237,14 @@ _decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).raw_decode
 
 
 def whole_number(value: JsonValue) -> int | None:
-    """Return a whole number that fits 63 bits, or None: a forged record may hold one of a thousand digits."""
+    """Return `value` if it is an integer of at most 63 bits, or `None`. A forged record may contain larger ones."""
     if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST <= value <= LARGEST:
         return None
     return value
 
 
 def finite(value: JsonValue) -> float | None:
-    """Return a number that can be reckoned with, or None: JSON as Python reads it may hold NaN and infinities."""
+    """Return `value` as a finite number below 1e15, or `None`. Python's JSON reader also returns NaN and infinities."""
     if isinstance(value, float):
         return value if -1e15 < value < 1e15 else None
     number = whole_number(value)

@@ -1,6 +1,6 @@
-"""The fields of every kind of record: one table, which `verify` checks and which is printed as JSON Schema.
+"""The fields of every kind of record, in one table. `verify` checks it, and `json_schema` converts it to JSON Schema.
 
-text/fields.py says how a type is written; those of the log are the words of `_SCHEMAS` and of `_PARTS`, and their lists.
+text/fields.py defines the notation of types. The types of the log are the keys of `_SCHEMAS` and `_PARTS`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,10 @@ from harness.log.vocabulary import (
 from harness.text.fields import Fields
 
 VERSION = 1
-"""`v` of every record. Kinds, and fields that may be missing, are added; what is renamed, removed or given another meaning
-makes a new version."""
+"""`v` of every record. New kinds and optional fields keep the version; other changes need a new version."""
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""Maximum size of a record's line in bytes, without its newline. Longer ones are neither written nor read into
-memory.
-"""
+"""Maximum size of a record's line in bytes, without its newline. Longer lines are never written, nor read completely."""
 
 _COMMON: Mapping[str, str] = {
     "v": "count",
@@ -44,7 +41,7 @@ _KNOWN_EXTRA: Mapping[str, str] = {
     "connection_count?": "count",
     "patch_file?": "text",
 }
-"""Extra facts of results that are fields of the outcome itself, since logs had them before there was `extra`."""
+"""Extra facts of results that are direct fields of an outcome, because logs had them before `extra` existed."""
 
 RECORDS: Mapping[str, Mapping[str, str]] = {
     "session_started": {
@@ -293,9 +290,9 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "exit_code?": "count",
     },
 }
-"""Kinds and their fields, beside those that all records have."""
+"""Kinds of records and their fields, without the fields that all records have."""
 OPEN_KINDS = frozenset(("session_started",))
-"""Kinds of record that accept fields of any other name: the starter of a session may record more of it."""
+"""Kinds of record that may have further fields: a program that starts a session may record more about it."""
 
 _PARTS: Mapping[str, Mapping[str, str]] = {
     "policy_file": {"layer": "text", "path": "text", "sha256": "digest", "trusted": "flag", "text?": "text"},
@@ -367,9 +364,9 @@ _fields: dict[str, Fields] = {}
 
 
 def problem(record: Mapping[str, JsonValue]) -> str:
-    """Return the problem with the fields of one record, or an empty string. Total: a record may contain any values.
+    """Return the problem with the fields of one record, or an empty string. A record may contain any values.
 
-    Not checked: the values of `v`, `seq` and `prev`, which the reader of a whole log checks.
+    The values of `v`, `seq` and `prev` are not checked here, but by the reader of a whole log.
     """
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:
@@ -381,14 +378,14 @@ def problem(record: Mapping[str, JsonValue]) -> str:
 
 
 def extra_fields(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the extra facts of a result as fields of its outcome."""
+    """Return the extra facts of a result as fields for its outcome record."""
     fields = {name: value for name, value in extra.items() if f"{name}?" in _KNOWN_EXTRA}
     rest = {name: value for name, value in extra.items() if name not in fields}
     return fields | ({"extra": rest} if rest else {})
 
 
 def extra_problem(extra: Mapping[str, JsonValue]) -> str:
-    """Return a description of the first extra fact that an outcome could not hold, or an empty string."""
+    """Return a description of the first extra fact that is invalid in an outcome, or an empty string."""
     return Fields(_KNOWN_EXTRA, _PARTS, is_open=True).problem(extra)
 
 
@@ -399,13 +396,13 @@ _SCHEMAS: Mapping[str, Mapping[str, JsonValue]] = {
     "number": {"type": "number"},
     "flag": {"type": "boolean"},
     "json": {},
-    # The lengths too: in some readers `$` also stands before a last line end.
+    # With lengths, because in some readers `$` also matches before a final line end.
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64},
 }
 
 
 def json_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema (draft 2020-12) of one record: one alternative a kind."""
+    """Return the JSON Schema (draft 2020-12) of a record, with one alternative per kind."""
     kinds = {kind: _kind_schema(kind) for kind in RECORDS}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -16,7 +16,7 @@ from harness.redaction.marks import is_redacted, marks_of
 
 
 def message_json(message: Message) -> JsonValue:
-    """Return a message as a record holds it: what is empty is left out."""
+    """Return a message in the form that a record contains, without empty fields."""
     value: dict[str, JsonValue] = {"role": message.role.value, "content": message.content}
     if message.tool_calls:
         value["tool_calls"] = [
@@ -31,7 +31,7 @@ def message_json(message: Message) -> JsonValue:
 
 
 def message_of(value: JsonValue) -> Message:
-    """Return the message that a record holds. Raises ValueError if it is none."""
+    """Return the message in a value from a record. Raises ValueError if it is not a message."""
     if not isinstance(value, dict):
         raise ValueError("a message is not an object")  # noqa: TRY004 - of what was read, not of an argument
     calls = value.get("tool_calls", [])
@@ -54,7 +54,7 @@ def _call_of(value: JsonValue) -> ToolCall:
 
 
 def text_of(value: LogRecord, name: str) -> str:
-    """Return a text out of a record. Raises ValueError if it is none."""
+    """Return a text field of a record. Raises ValueError if it is not a text."""
     text = value.get(name)
     if not isinstance(text, str):
         raise ValueError(f"{name} is not a text")  # noqa: TRY004 - of what was read, not of an argument
@@ -62,7 +62,7 @@ def text_of(value: LogRecord, name: str) -> str:
 
 
 def _echo_of(value: JsonValue) -> str:
-    """Return the echo that a provider expects back. Empty if the log does not have it in its original form."""
+    """Return the echo that a provider expects with the next request. Empty if the log has only a masked form of it."""
     if not isinstance(value, str) or is_redacted(value):
         return ""
     try:
@@ -83,15 +83,15 @@ _MAX_EDITED_CHARACTERS = 999
 (gate.records.MAX_CUT_ARGUMENTS).
 """
 _UNUSABLE = frozenset((FinishReason.FUNCTION_CALL.value, FinishReason.REASONING.value))
-"""Finish reasons of replies that are not answers although they may have text: these never enter the conversation."""
+"""Finish reasons of unusable replies. They may have text, but never become part of the conversation."""
 _SHOWN_CHARACTERS = 200
-"""Number of characters kept from the beginning of arguments that the log has cut."""
+"""Number of characters that the conversation keeps of arguments that were cut in the log."""
 
 
 def edited_text(edits: Sequence[str], result: str) -> str:
     """Return the text for the model about a call that was edited at the approval prompt, perhaps more than once.
 
-    It contains the arguments of every edit, redacted, and the result of the last one.
+    `edits` are the redacted arguments of every edit, oldest first. `result` is the result of the last one.
     """
     for arguments in reversed(edits):
         cut = " ..." if len(arguments) > _MAX_EDITED_CHARACTERS else ""
@@ -103,13 +103,13 @@ class Rebuilt(Record):
     """The conversation from the records of one session."""
 
     messages: tuple[Message, ...] = ()
-    """The conversation without its system message; every call has its result."""
+    """The conversation without its system message. Every call has a result."""
     unknown_calls: tuple[ToolCall, ...] = ()
-    """Calls that ran when the harness was stopped; the conversation says that their end is unknown."""
+    """Calls that were running when the harness stopped. In the conversation, their result is unknown."""
     cut_arguments: int = 0
-    """Calls of which the log has only the beginning of the arguments."""
+    """Number of calls whose arguments are cut in the log."""
     marks: frozenset[str] = frozenset()
-    """Marks that replace secrets in the conversation. A caller that continues it gives them to `Redactor.note`."""
+    """Marks that replace secrets in the conversation. A caller that continues it passes them to `Redactor.note`."""
 
 
 def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
@@ -124,7 +124,7 @@ def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
 
 
 class _Reply:
-    """A reply of which the calls are still to come, or their results."""
+    """A reply whose calls or their results are not complete yet."""
 
     def __init__(self, text: str, echo: str, expected: JsonValue) -> None:
         self.text = text
@@ -135,16 +135,16 @@ class _Reply:
         self.results: dict[int, str] = {}
         self.attachments: dict[int, tuple[Attachment, ...]] = {}
         self.edits: dict[int, list[str]] = {}
-        """Arguments that calls were edited into, by the first number of the call."""
+        """Arguments of the edits of each call, by the first number of the call."""
         self.places: dict[int, int] = {}
         """First number of a call, by the number of the call that replaced it."""
 
     def place(self, number: int) -> int:
-        """Return the number under which the model's own call was proposed."""
+        """Return the number of the model's original call, of which call `number` may be an edit."""
         return self.places.get(number, number)
 
     def edit(self, number: int, edited_from: int, arguments: str) -> None:
-        """Take note of a call that takes the place of another, which has its end."""
+        """Record that call `number` replaces call `edited_from`, whose result no longer counts."""
         first = self.places[number] = self.place(edited_from)
         self.edits.setdefault(first, []).append(arguments)
         self.results.pop(first, None)
@@ -159,7 +159,7 @@ class _Rebuilding:
         self._unknown: list[ToolCall] = []
         self._cut: set[int] = set()
         self._by_person: set[int] = set()
-        """Calls that are not part of the conversation."""
+        """Calls that the user typed. They are not part of the conversation."""
         self._marks: set[str] = set()
 
     def take(self, record: LogRecord) -> None:
@@ -179,7 +179,7 @@ class _Rebuilding:
                 self._finish_reply()
                 self._change(record)
             case _:
-                pass  # the beginning and the end, decisions, questions, errors: no part of the conversation
+                pass  # other records (start and end, decisions, questions, errors) are not part of the conversation
 
     def result(self) -> Rebuilt:
         self._finish_reply()
@@ -216,7 +216,7 @@ class _Rebuilding:
 
     def _call(self, record: LogRecord, number: int, used_identities: set[str]) -> ToolCall:
         identity, arguments = text_of(record, "id"), text_of(record, "arguments")
-        if not identity or identity in used_identities:  # masked beyond recognition; no adapter lets it through
+        if not identity or identity in used_identities:  # the id was masked; adapters reject empty and duplicate ids
             identity = f"call_{number}"
         if "arguments_characters" in record:
             self._cut.add(number)
@@ -227,9 +227,9 @@ class _Rebuilding:
         return ToolCall(id=identity, name=text_of(record, "tool"), arguments=arguments)
 
     def _finish_reply(self) -> None:
-        """Put the reply into the conversation, with a result for each of its calls.
+        """Add the reply to the conversation, with a result for each of its calls.
 
-        What a provider wants back with a reply it wants with the whole of it, or not at all.
+        The echo is added only if all calls are complete, because providers accept it only with the unchanged reply.
         """
         reply, self._reply = self._reply, None
         if reply is None:

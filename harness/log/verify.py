@@ -1,6 +1,6 @@
-"""Verify an action log: read the whole file, and return what that proved.
+"""Verify an action log: read the whole file, and return the proven facts.
 
-Memory stays flat: one line at a time, and of a line at most MAX_RECORD_BYTES.
+Uses constant memory: one line at a time, and at most MAX_RECORD_BYTES of it.
 """
 
 from __future__ import annotations
@@ -32,52 +32,53 @@ class Verification(Record):
 
     records: int
     head: str
-    """Hash of the last good line."""
+    """Hash of the last valid line."""
     bytes: int = 0
-    """Size of the good lines in bytes, newlines included."""
+    """Size of the valid lines in bytes, including newlines."""
     sessions: tuple[str, ...] = ()
     """Sessions in the order in which they began."""
     broken_line: int | None = None
-    """The first line (from 1) that does not follow from the one before."""
+    """Number (from 1) of the first invalid line. `None` if all lines are valid."""
     broken_offset: int = 0
     """Offset of that line in bytes from the start of the file."""
     problem: str = ""
     torn: bool = False
-    """The last line has no end: a crash while it was written."""
+    """Whether the last line has no newline, because of a crash while it was written."""
     torn_bytes: int = 0
     unknown_calls: tuple[str, ...] = ()
-    """Calls with an intent and no outcome: they may have run, wholly or in part."""
+    """Calls with an intent but no outcome. They may have run completely or in part."""
     open_sessions: tuple[str, ...] = ()
-    """Sessions that never said that they ended."""
+    """Sessions without a record of their end."""
     passed_head: bool = False
-    """Whether some line has the hash that was asked for: up to there the log is the one that had this head."""
+    """Whether a line has the requested hash. Up to that line, the log is identical to the one that had this head."""
     missed: int | None = None
-    """The lowest count of records in `noted` at which the log has another head, or which it does not reach."""
+    """Lowest count in `noted` at which the log has another head, or has too few records. `None` if all heads match."""
     policy_texts: int = 0
-    """Policy files whose text is in the log and has the digest that the log gives for it."""
+    """Number of policy files whose text in the log has the stated digest."""
     masked_policies: tuple[str, ...] = ()
-    """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
+    """Policy files whose text in the log has masked secrets, so that their digests could not be checked."""
     jumps: tuple[Jump, ...] = ()
     """Jumps of the wall clock: the first `_MOST_JUMPS`."""
     held_arguments: int = 0
-    """Calls whose arguments have the digest that the log gives for them."""
+    """Number of calls whose arguments have the stated digest."""
     masked_arguments: int = 0
-    """Calls in whose arguments secrets were masked: their digests could not be checked."""
+    """Number of calls with masked secrets in their arguments, so that their digests could not be checked."""
     cut_arguments: int = 0
-    """Calls of whose arguments the log has only the beginning."""
+    """Number of calls whose arguments are cut in the log."""
 
 
 def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str]] | None = None) -> Verification:
-    """Check a log: every line a record as the harness writes it, with the fields of its kind; sequence without gaps;
-    every `prev` the hash of the line before; within a session a clock that never goes back; every run permitted
-    beforehand, every call ended; arguments and policies that have the digests they claim. Raises LogError if the file
-    cannot be read.
+    """Check a log, and return the result. Raises LogError if the file cannot be read.
 
-    `head` is a hash that the log had once, kept elsewhere; the result says whether a line still has it. `noted` are the
-    heads that it had, by the number of its records then: it must have every one of them.
+    Checks for each line that it is a record in the form of the harness, with the fields of its kind. The sequence has
+    no gaps, and each `prev` is the hash of the line before. Within a session, the clock never goes back. Every run was
+    permitted beforehand, and every call ended. Arguments and policies have the stated digests.
 
-    Proves that the file is consistent with its heads; not that these are the ones that were written (compare with those
-    kept elsewhere), nor that the harness was honest.
+    `head` is an earlier hash of the log that was stored elsewhere; the result says whether a line has it. `noted` are
+    earlier heads by their number of records; the log must contain all of them.
+
+    This proves that the file is consistent with these heads. It does not prove that the heads are the original ones
+    (compare them with copies elsewhere), nor that the harness was honest.
     """
     reading = _Reading(head, noted or {})
     for line in raw_lines(path):
@@ -87,15 +88,14 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
 
 
 def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
-    """Return whether a log is unchanged, to the byte, since its last head was noted, and has every head noted
-    earlier.
+    """Return whether a log is exactly the one whose last head was noted, and contains all earlier noted heads.
 
-    Only the chain is read, which takes little more than hashing; the contents of the records are not checked. False
-    also if a record has `prev` twice: such a log must be verified as a whole. Raises LogError if it cannot be read.
+    Only the chain is checked, which takes little more time than hashing; the content of records is not. Also false if a
+    record has two `prev`: such a log needs a full verification. Raises LogError if it cannot be read.
     """
     count, previous = 0, NO_PREVIOUS
     for line in raw_lines(path):
-        # No text of a record matches: its quotation marks are escaped. An object in the record may have a `prev` too.
+        # A text in a record cannot match, because its quotation marks are escaped. A nested object may have a `prev`.
         if not line.endswith(b"\n") or _PREVIOUS.findall(line) != [previous.encode()]:
             return False
         count, previous = count + 1, hashlib.sha256(line[:-1]).hexdigest()
@@ -105,8 +105,9 @@ def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
 
 
 def first_session(path: str) -> str:
-    """Return the session of the first record. Empty if the first line is not a record. Raises LogError if it cannot
-    be read.
+    """Return the session of the first record. Empty if the first line is not a record.
+
+    Raises LogError if the log cannot be read.
     """
     record = parse_line(first_line(path))
     session = record["session"] if record is not None else ""
@@ -114,7 +115,7 @@ def first_session(path: str) -> str:
 
 
 class _Reading:
-    """A log that is being read, line by line."""
+    """State of a verification that reads a log line by line."""
 
     def __init__(self, head: str | None, noted: Mapping[int, frozenset[str]]) -> None:
         self.head, self.noted = head, noted
@@ -132,7 +133,7 @@ class _Reading:
         self.arguments = _Arguments()
 
     def take(self, line: bytes) -> bool:
-        """Take in one line, its newline included; return whether it was a good one."""
+        """Check one line, including its newline. Return whether it is valid."""
         if not line.endswith(b"\n"):
             if len(line) > MAX_RECORD_BYTES:
                 self.problem = f"is longer than {MAX_RECORD_BYTES} bytes"
@@ -205,9 +206,9 @@ class _Reading:
 def _read_record(raw: bytes) -> tuple[LogRecord | None, str]:
     """Return the record in one raw line, and a description of its problem as JSON, or an empty string.
 
-    A record that encodes to the same bytes again is strict JSON in the one form that the harness writes: no duplicate
-    key, no NaN, no blanks, sorted. Only other lines are read again, slowly, to distinguish a line that is not a
-    record from a record in another form.
+    A record that encodes to the same bytes again is strict JSON in the form of the harness: sorted keys, no duplicates,
+    no NaN, no blanks. Other lines are parsed again by a slower parser, to distinguish an invalid record from a record
+    in another form.
     """
     try:
         text = raw.decode("ascii")
@@ -250,7 +251,7 @@ def _decision_problem(record: LogRecord) -> str:
 
 
 class _Arguments:
-    """The arguments of calls: whether each has the digest by which decision and intent name it."""
+    """Checks the arguments of calls against the stated digest, which decisions and intents also contain."""
 
     def __init__(self) -> None:
         self.proved = 0
@@ -272,7 +273,7 @@ class _Arguments:
 
 
 class _Policies:
-    """The policy files that sessions name: whether the text of each has the digest that is claimed."""
+    """Checks the texts of the policy files that sessions name against their stated digests."""
 
     def __init__(self) -> None:
         self.good = 0
@@ -297,9 +298,9 @@ class _Policies:
 
 
 def _policy_problem(record: LogRecord) -> str:
-    """Return the problem if a session's policy is not that of the files it names; otherwise an empty string.
+    """Return the problem if a session's policy digest does not match its policy files; otherwise an empty string.
 
-    The session's calls are judged by that policy.
+    The session's calls were judged by the policy with that digest.
     """
     files, claimed = record.get("policy_files"), record.get("policy_sha256")
     if not isinstance(files, list) or not files or claimed is None:
@@ -307,7 +308,7 @@ def _policy_problem(record: LogRecord) -> str:
     policy_files = [file for file in files if isinstance(file, dict)]
     if len(policy_files) == 1:
         digest = policy_files[0].get("sha256")
-    else:  # as `Policy.sha256` says
+    else:  # the same calculation as in `Policy.sha256`
         lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in policy_files)
         digest = _sha256_of("\n".join(lines))
     return "" if digest == claimed else "names a policy that is not the one of the files it was made of"

@@ -1,6 +1,6 @@
-"""Vocabulary of the action log: the words that its records use for decisions, answers, events and ends.
+"""Vocabulary of the action log: the words of its records for decisions, answers, events and statuses.
 
-Writers and readers of a log share these names. Nothing here reads a file, judges a call or asks a person.
+Writers and readers of a log share these names. This module contains only data.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from harness.messages import ResultStatus
 
 
 class Answer(Enum):
-    """An answer to the question whether a call may run."""
+    """An answer to an approval prompt."""
 
     YES = "yes"
     NO = "no"
     STOP = "stop"
-    """No, and the turn ends here: Ctrl-C at the question."""
+    """No, and the turn stops: Ctrl-C at the prompt."""
     HALT = "halt"
-    """No, and the run is halted, as by a hard block."""
+    """No, and the run is halted, as after a hard block."""
     EDIT = "edit"
-    """Not this call, but another one instead, with `arguments`. It is judged like every call."""
+    """No, but run another call instead, with `arguments`. That call is judged like every other."""
     NOBODY = "nobody"
-    """No user is there to ask; the policy's `[unattended]` determines the decision."""
+    """No user is present. The policy's `[unattended]` section decides."""
 
 
 class PlacesAnswer(Enum):
@@ -32,13 +32,13 @@ class PlacesAnswer(Enum):
     PUT_BACK = "put_back"
     KEEP = "keep"
     REVOKE = "revoke"
-    """Put back, and the grant ends."""
+    """Restore the places, and revoke the grant."""
     NOBODY = "nobody"
-    """No user answered: the changes remain, and the grant sleeps."""
+    """No user answered: the changes remain, and the grant is suspended."""
 
 
 class CheckEvent(Enum):
-    """The moment of a hook's check."""
+    """The event for which a hook was called."""
 
     BEFORE_CALL = "before-call"
     AFTER_CALL = "after-call"
@@ -53,21 +53,21 @@ ANSWERS = tuple(answer.value for answer in Answer)
 PLACES_ANSWERS = tuple(answer.value for answer in PlacesAnswer)
 HOOK_EVENTS = tuple(event.value for event in CheckEvent)
 HOOK_ANSWERS = ("nothing", *DECISIONS[1:])
-"""Answers of a hook, from the mildest to the strictest; `nothing` has nothing against the call, and allows nothing."""
+"""Answers of a hook, from the mildest to the strictest. `nothing` means no objection, and permits no call by itself."""
 SERVER_ANSWERS = ("accept", "decline", "cancel")
 """Answers to a question that a server asks, in the words of its protocol."""
 STATUSES = tuple(status.value for status in ResultStatus)
 RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
-"""Statuses of calls that were begun."""
+"""Statuses of calls that were started."""
 DID_NOT_RUN = tuple(status for status in STATUSES if status not in RAN)
-"""Statuses of calls that were not begun."""
+"""Statuses of calls that were not started."""
 CUT_SHORT = ("timeout", "interrupted", "crashed")
-"""Statuses of begun calls that could not report what they had done; `failed` calls did report it."""
+"""Statuses of started calls that ended without a report, so that their effects are unknown. `failed` calls reported."""
 SEEN_BY_US = "harness exec"
-"""Reporter of the end of another agent's call that the harness ran; of all other calls the agent reports it."""
+"""Value of `seen_by` for another agent's call that the harness itself ran. For other calls it names the agent."""
 SUMMARY = "summary"
-"""Value of `purpose` in a model_request and a model_response that are not part of the conversation."""
+"""Value of `purpose` in a model_request and model_response for a summary. They are not part of the conversation."""
 MOST_FACETS = 50
-"""Maximum number of parts of a call that a decision lists; those that decided come first."""
+"""Maximum number of facets that a decision record lists. The decisive ones come first."""
 MAX_LOGGED_PATHS = 20
-"""Maximum number of paths that a list of effects names."""
+"""Maximum number of paths in each list of effects."""

@@ -1,4 +1,5 @@
-"""`harness doctor`. Read `doctor_command` first: what this machine can enforce, tried by `trials` with the list in `attempts`.
+"""`harness doctor`: test which confinement this machine can enforce. Read `doctor_command` first.
 
-`doctor_model` tries the model instead. Nothing outside a temporary folder and this process is touched.
+`trials` carries out the tests in `attempts`. `doctor_model` tests the model instead. Only a temporary folder and this
+process are touched.
 """

@@ -1,6 +1,6 @@
-"""Attempts against the walls, and work that must succeed behind them; data only.
+"""Attempts to break out of the walls, and work that must succeed inside them. Only data.
 
-A small selection from this package's tests that touches every wall and takes under a second.
+A small selection from this package's tests that covers every wall and takes under a second.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Behind(Enum):
     """The walls around an attempt."""
 
     READER = "reader"
-    """Walls of a command that may write nothing and reach nothing."""
+    """Walls of a command without write access and network."""
     WRITER = "writer"
-    """Walls of a command that may write its workspace, without network."""
+    """Walls of a command that may write its workspace but has no network."""
     MASKED = "masked"
     """Walls of a writer with a hidden file in its workspace."""
 
@@ -36,32 +36,33 @@ class Expectation(Enum):
 
     STOPPED = "stopped"
     ALLOWED = "allowed"
-    """The walls do not stop it, by design; a person should know."""
+    """The walls do not stop it, by design. The user should know that."""
     WORKS = "works"
 
 
 class WallAttempt(Record):
-    """One thing to try, in a process of its own whose folder is the workspace.
+    """One attempt, made in a separate process whose working directory is the workspace.
 
-    Its environment names the rest: OUTSIDE and HIDDEN are folders that hold `kept`, HARNESS is the number of a process
-    outside, TCP and UDP are ports on 127.0.0.1, OUTSIDE/s and the abstract name ABSTRACT are Unix sockets. The workspace holds
-    `kept` and `.env`.
+    The workspace contains `kept` and `.env`. Environment variables name the other targets. OUTSIDE and HIDDEN are
+    folders that contain `kept`. HARNESS is the id of a process outside the walls. TCP and UDP are ports on 127.0.0.1.
+    OUTSIDE/s and the abstract name ABSTRACT are Unix sockets.
     """
 
     ground: Ground
     action: str
     """The attempted action, in plain words."""
     code: str
-    """Python that ends, or raises the OSError that it met; where it has to work, a command line of bash that succeeds."""
+    """Python code that raises OSError if it is stopped. For work that must succeed, a command line of bash instead."""
     walls: Behind = Behind.WRITER
     expected: Expectation = Expectation.STOPPED
     consequence: str = ""
-    """Said where it has its way."""
+    """Text to show if the attempt is not stopped."""
 
 
 REQUIRED = frozenset((Ground.WRITING, Ground.READING, Ground.NETWORK, Ground.WORK))
-"""Subjects that must hold if a policy requires confinement. A hidden file in the workspace counts only with
-bubblewrap: such a policy runs no command without it.
+"""Subjects in which no attempt may fail if a policy requires confinement.
+
+A hidden file in the workspace counts only if bubblewrap is installed: without it, such a policy runs no command.
 """
 
 _SOCKET = "import os, socket; s = socket.socket(socket.{}, socket.{}); s.settimeout(2); s."
@@ -78,7 +79,7 @@ if libc.{} < 0:
 _ZERO = "ctypes.c_long(0)"
 # <asm-generic/unistd.h>: 425 on every architecture; struct io_uring_params has 120 bytes.
 _RING = _CALL.format("syscall(425, 1, ctypes.create_string_buffer(120))")
-# PTRACE_TRACEME: it concerns this process and the one that started it, so it is open to everybody whatever Yama says.
+# PTRACE_TRACEME concerns only this process and its parent, so Yama never forbids it.
 _TRACE = _CALL.format(f"ptrace({_ZERO}, {_ZERO}, {_ZERO}, {_ZERO})")
 _NAMESPACE = _CALL.format("unshare(0x10000000)")  # CLONE_NEWUSER
 

@@ -1,4 +1,4 @@
-"""`harness doctor`: tries the walls of this machine; needs no model, key or network."""
+"""`harness doctor`: test the walls of this machine. Needs no model, key or network."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ class MachineFindings(Record):
     state_writable: bool
     root: bool
     no_own_network: str = ""
-    """Reason why commands cannot have a network of their own, which network by host needs. Empty if they can."""
+    """Reason why commands cannot have a separate network, which is needed to permit single hosts. Empty if they can."""
     code: tuple[str, ...] = ()
     """The folders of the program, its dependencies, and Python."""
     code_inside: tuple[str, ...] = ()
-    """Folders of our code in the current folder, which commands could write if it were the workspace."""
+    """The folders of `code` inside the current folder. If that is the workspace, commands could write them."""
 
 
 class Report(Record):
-    """Everything that was found."""
+    """All findings."""
 
     findings: MachineFindings
     trials: tuple[Trial, ...]
     environment_closed: bool
-    """Whether a command without walls cannot read the environment that the harness was started with."""
+    """Whether even a command without walls cannot read the environment with which the harness was started."""
 
     @property
     def holds(self) -> bool:
-        """Whether all that a policy with `required = true` relies on holds here."""
+        """Whether this machine enforces everything that a policy with `required = true` relies on."""
         return enforces(self.findings.machine) and not self.failures
 
     @property
@@ -80,17 +80,16 @@ class Report(Record):
         return sum(trial.outcome.bad and self.relies_on(trial.attempt) for trial in self.trials)
 
     def relies_on(self, attempt: WallAttempt) -> bool:
-        """Tell whether such a policy relies on what was attempted."""
+        """Return whether a policy with `required = true` relies on the result of this attempt."""
         by_bubblewrap = attempt.walls is Behind.MASKED
         return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
 
 
 def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Examine this machine, print the findings, and return the exit code: 2 if commands cannot be confined.
+    """Examine this machine (with --model, the model), and print the findings.
 
-    With --model the model is examined.
-
-    Raises UsageError without room for temporary files, or for processes and threads.
+    Return the exit code: 2 if commands cannot be confined. Raises UsageError if temporary files, processes or threads
+    cannot be created.
     """
     if arguments.model is not None:
         from harness.plugins.doctor.doctor_model import doctor_model
@@ -102,28 +101,28 @@ def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have ignored it; then exit codes would be lost
     try:
         report = examine(probe(), environment)
-    except (OSError, RuntimeError) as error:  # the latter is what Python says of a thread that cannot be started
+    except (OSError, RuntimeError) as error:  # Python raises RuntimeError if a thread cannot be started
         raise UsageError(f"nothing could be tried: {error}") from None
     return tell(report, as_json=arguments.json, environment=environment)
 
 
 def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls) -> Report:
-    """Try the `walls` on `machine` (from `probe`), and return the findings. Takes less than a second.
+    """Test the `walls` on `machine` (from `probe`), and return the findings. Takes less than a second.
 
-    Closes /proc/PID/environ of this process for good, as a session does. Raises OSError without room for temporary
-    files.
+    Permanently closes /proc/PID/environ of this process, as a session does. Raises OSError if temporary files cannot be
+    created.
     """
     if machine.bubblewrap is None:
         machine = replace(machine, bubblewrap=bubblewrap.find())
     findings = _findings(machine, environment)
     with Scene(findings.bash, environment) as scene:
-        # Elsewhere nothing could be stopped, and half of what is tried does not exist.
+        # Other systems have no walls, and half of the attempts do not exist there.
         attempts = ATTEMPTS if findings.system.startswith("Linux ") else ()
         trials = make(attempts, scene, machine, walls(scene))
-        undumpable()  # after the trials: an attempt that fails without walls would prove nothing of them
+        undumpable()  # after the trials, since an attempt that fails without walls proves nothing about them
         closed = scene.say(ENVIRON, None).startswith(REFUSED)
     return Report(findings=findings, trials=trials, environment_closed=closed)
 
@@ -144,7 +143,7 @@ def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> in
 
 
 def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.signal calls
-    """End the program in order, so that its temporary folder goes."""
+    """Exit in order, so that the temporary folder is removed."""
     sys.exit(128 + number)
 
 
@@ -166,7 +165,7 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindin
 
 
 def _writable(folder: str) -> bool:
-    """Tell whether files can be made in a folder, or the folder itself. Makes none."""
+    """Return whether files can be created in a folder, or the folder itself if missing. Creates neither."""
     folder = os.path.abspath(folder)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
@@ -234,7 +233,7 @@ def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, s
 
 
 def _detail(trial: Trial, *, has_walls: bool) -> str:
-    """Return a note on the result, or an empty string. The reason for missing walls is given once for all."""
+    """Return a note on the result, or an empty string. The reason for missing walls is shown elsewhere, once."""
     if trial.within.startswith(NO_WALLS):
         return trial.within if has_walls else ""
     match trial.outcome:

@@ -1,4 +1,4 @@
-"""`harness doctor --model`: one tiny request for one call, and what of the reply works; the call is never run."""
+"""`harness doctor --model`: test a model with one small request for one tool call. The call is never run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from harness.tool_kinds import BASH
 
 
 class WantedCall(Record):
-    """The one call that the model is asked for, in one of the forms in which models call."""
+    """The tool call that the model is to make, in one of the two forms: as a function call or as text."""
 
     tool: ToolSpec
     arguments: Mapping[str, JsonValue]
     """The requested arguments."""
     prompt: str
     uncalled: str
-    """Advice for a model that calls no tool."""
+    """Advice if the model calls no tool."""
     refused: str = ""
-    """Advice for a server that refuses the request."""
+    """Advice if the server refuses the request."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -84,17 +84,17 @@ BY_TEXT = WantedCall(
     prompt="Run the command `echo ok`, once. Say nothing else.",
     uncalled="the model does not write a fenced bash block when it is asked for one: take another model",
 )
-"""`--calls text`."""
+"""The call for `--calls text`."""
 
 
 class ModelFinding(Record):
-    """One thing that was looked at."""
+    """The result for one subject."""
 
     subject: str
     tone: Tone
     text: str
     advice: str = ""
-    """Advice, if something is to be done."""
+    """Advice to fix the problem, if any."""
 
 
 class Asked(Record):
@@ -104,17 +104,17 @@ class Asked(Record):
     error: ModelError | None
     seconds: float
     first_text_seconds: float | None
-    """Time of the first text; `None` without any."""
+    """Seconds until the first text. `None` if the reply had none."""
     again: tuple[str, ...] = ()
     """Reasons of retries."""
     quirks: Quirks | None = None
-    """The server's peculiarities in the end; `None` if the adapter does not report them."""
+    """The server's peculiarities after the request. `None` if the adapter does not report them."""
     timing: Timing = Timing()
-    """Times of the last try, if the adapter reports them."""
+    """Times of the last attempt, if the adapter reports them."""
 
 
 def findings(settings: Settings, result: Asked) -> Iterator[ModelFinding]:
-    """Yield the findings, in the order of a request's steps. Pure."""
+    """Yield the findings, in the order of a request's steps. No side effects."""
     request = _call_form(settings)
     if result.error is not None:
         yield from _failed(settings, result.error, request)
@@ -196,7 +196,7 @@ def _key(settings: Settings) -> ModelFinding:
 
 
 def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]:
-    """Yield the form of the request, and the peculiarities learned for it."""
+    """Yield whether the reply was streamed, and the server's peculiarities that were learned."""
     if quirks is None:
         return
     if quirks.stream:
@@ -214,7 +214,7 @@ def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]
 
 
 def _call(reply: ModelResponse, request: WantedCall) -> Iterator[ModelFinding]:
-    """Yield whether the tool was called as the harness needs it."""
+    """Yield the findings about the tool call and its arguments."""
     calls = [call for call in reply.tool_calls if call.name == request.tool.name]
     if not calls and reply.tool_calls:
         yield _bad("tool call", f"the model called {reply.tool_calls[0].name!r}, which it was not offered")
@@ -283,40 +283,40 @@ def _time(result: Asked) -> ModelFinding:
 
 
 ASKED_ONCE = 1
-"""Tries: a person who waits can ask again."""
+"""Maximum number of attempts. A waiting user can repeat the command."""
 
 
 @runtime_checkable
 class Learning(Protocol):
-    """An adapter that says how it has come to ask the server."""
+    """An adapter that reports the peculiarities of the server that it has learned."""
 
     @property
     def quirks(self) -> Quirks:
-        """The peculiarities known at first, and those learned from refusals."""
+        """The initial peculiarities, and those learned from refusals."""
         ...
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """An adapter that says how fast its last try was."""
+    """An adapter that reports the times of its last attempt."""
 
     @property
     def timing(self) -> Timing:
-        """The steps of it."""
+        """The times of its steps."""
         ...
 
 
 def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Send one request, say what was found, and return the exit code: 0 usable, 2 settings, 6 not usable.
+    """Send one request and print the findings. Return the exit code: 0 usable, 2 wrong settings, 6 not usable.
 
-    Raises UsageError for settings that do not make sense; then nothing was sent.
+    Raises UsageError for invalid settings, before any request.
     """
     settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
     once = replace(settings, attempts=replace(settings.attempts, value=ASKED_ONCE))
     withhold(not_for(once))
     model = model_from(once, environment)
     try:
-        model.warm_up()  # what the import of the SDK takes is no time of the server's
+        model.warm_up()  # so that the import of the SDK does not count as time of the server
         result = ask(model, _call_form(settings))
     finally:
         model.close()
@@ -333,7 +333,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def ask(adapter: Model, request: WantedCall) -> Asked:
-    """Send the request and return the result with its times."""
+    """Send the request, and return the result with its times."""
     model = TextCalls(adapter) if request is BY_TEXT else adapter
     start = time.monotonic()
     first: list[float] = []

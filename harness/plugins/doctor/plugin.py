@@ -1,4 +1,4 @@
-"""What doctor adds: the command `harness doctor`."""
+"""The plugin of doctor, with the command `harness doctor`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Trials: attempts on the walls, each made once without them and once behind them; leaves nothing behind.
+"""Trials: attempts to break the walls, each made once without walls and once inside them. No files remain.
 
-INVARIANT: everything that is tried touches a temporary folder, ports and sockets made here, and this very process only.
+INVARIANT: attempts touch only a temporary folder, ports and sockets that are created here, and this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.sandbox import Confinement, Machine, Unhidden, Walls, prepare
 from harness.sandbox.landlock import SHARED_MEMORY
 
 SECONDS = 30.0
-"""For one attempt, which takes some milliseconds."""
+"""Timeout of one attempt, in seconds. Attempts usually take some milliseconds."""
 DONE, REFUSED, NO_WALLS = "had its way", "refused: ", "no walls: "
 PYTHON = f"""\
 import errno, os, sys
@@ -36,8 +36,11 @@ except OSError as error:
 else:
     print({DONE!r})
 """
-"""INVARIANT: only an attempt that was begun says one of the two. A program that could not start behind the walls, or that they
-killed, proves nothing about them."""
+"""Program that makes an attempt and prints DONE or REFUSED.
+
+INVARIANT: only a started attempt prints one of the two. A program that could not start inside the walls, or was killed,
+proves nothing about them.
+"""
 
 
 class TrialOutcome(Enum):
@@ -54,11 +57,11 @@ class TrialOutcome(Enum):
     FAILS = "FAILS"
     """The required work succeeds without walls only."""
     UNCLEAR = "UNCLEAR"
-    """It came to no end that says anything: the walls could not be entered, or the attempt broke off."""
+    """The result proves nothing: the program could not start inside the walls, or the attempt was cut short."""
 
     @property
     def bad(self) -> bool:
-        """Whether the walls do not do what they are for."""
+        """Whether the result shows a failure of the walls, or may hide one."""
         return self in (TrialOutcome.NOT_STOPPED, TrialOutcome.FAILS, TrialOutcome.UNCLEAR)
 
 
@@ -68,17 +71,18 @@ class Trial(Record):
     attempt: WallAttempt
     outcome: TrialOutcome
     without: str
-    """Output without walls: DONE, REFUSED and the name of an error, or anything else."""
+    """Output without walls: DONE, or REFUSED and the name of an error, or another text."""
     within: str
-    """Output behind them; NO_WALLS and the reason if they could not be built."""
+    """Output inside the walls. NO_WALLS and the reason if they could not be built."""
 
 
 class Scene:
-    """A folder, ports and sockets of its own, to be attacked. Enter it to make them; all is gone when it is left."""
+    """Context manager that creates the targets of the attempts: a folder, ports and sockets. Removes them at its end."""
 
     def __init__(self, bash: str, environment: Mapping[str, str]) -> None:
-        """Take the path of bash (or an empty string), the PATH of the attempts, and TMPDIR, in which the folder is
-        made.
+        """Use the path of bash (empty without one). `environment` provides the PATH of the attempts, and TMPDIR.
+
+        The folder of the scene is created in TMPDIR.
         """
         place = environment.get("TMPDIR", "")
         place = os.path.realpath(place if os.path.isabs(place) and os.path.isdir(place) else "/tmp")  # noqa: S108
@@ -89,7 +93,10 @@ class Scene:
         self._ports: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        """Make everything. Raises OSError, also where there would be no folder that commands may not write."""
+        """Create the folder, ports and sockets.
+
+        Raises OSError, also if TMPDIR is in a folder that every command may write.
+        """
         if f"{self.folder}/".startswith(f"{SHARED_MEMORY}/"):
             problem = "commands may write there, so that nothing outside of what they may write could be tried"
             raise OSError(errno.EINVAL, f"{problem}; set TMPDIR=/tmp", self.folder)
@@ -113,7 +120,7 @@ class Scene:
         """Close and delete everything."""
         for listening in self._sockets:
             listening.close()
-        for _ in range(3):  # an attempt that was interrupted may still be writing
+        for _ in range(3):  # an interrupted attempt may still be writing
             shutil.rmtree(self.folder, ignore_errors=True)
             if not os.path.lexists(self.folder):
                 break
@@ -121,18 +128,18 @@ class Scene:
 
     @property
     def workspace(self) -> str:
-        """The folder that a writer may write."""
+        """The workspace, which commands with writer's walls may write."""
         return os.path.join(self.folder, "workspace")
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Environment of an attempt, without this process's own."""
+        """Environment of an attempt. It does not contain this process's environment."""
         places = {name.upper(): os.path.join(self.folder, name) for name in ("outside", "hidden")}
         variables = {"PATH": self._path, "HOME": self.workspace, "TMPDIR": self.workspace, "LC_ALL": "C.UTF-8"}
         return {**variables, **places, **self._ports, "HARNESS": str(os.getpid())}
 
     def walls(self) -> dict[Behind, Walls]:
-        """Return the walls of each kind, as a policy would have them for this folder."""
+        """Return the walls of each kind for this folder."""
         hidden = os.path.join(self.folder, "hidden")
         return {
             Behind.READER: Walls(write=(), network=False, hide=(hidden,)),
@@ -143,7 +150,10 @@ class Scene:
         }
 
     def renew(self) -> None:
-        """Put everything as it was. The folders stay: Landlock knows them, not their names. Raises OSError."""
+        """Restore the files to their initial state. Raises OSError.
+
+        The folders are not replaced, because Landlock identifies them by inode and not by name.
+        """
         for name in ("workspace", "outside", "hidden"):
             folder = os.path.join(self.folder, name)
             for entry in os.scandir(folder):
@@ -157,7 +167,7 @@ class Scene:
             file.write("KEY=value\n")
 
     def say(self, attempt: WallAttempt, confinement: Confinement | None) -> str:
-        """Make an attempt in a process of its own, and return its last line, or what kept it from having one."""
+        """Make an attempt in a separate process. Return its last line of output, or the reason for a missing one."""
         if attempt.expected is Expectation.WORKS and not self._bash:
             return "bash is not installed"
         if attempt.expected is Expectation.WORKS:
@@ -185,7 +195,7 @@ class Scene:
             return f"not started: {error.strerror or error}"
 
     def _listen(self) -> None:
-        """Open what is to be connected to; what this machine does not have is missing, and refused without walls."""
+        """Open the sockets to connect to. One that this machine cannot open is skipped; then the attempt fails anyway."""
         path = os.path.join(self.folder, "outside")
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         abstract = f"harness-doctor-{os.urandom(8).hex()}"
@@ -217,8 +227,8 @@ def make(
 ) -> tuple[Trial, ...]:
     """Make every attempt in an entered scene, and return the results.
 
-    If walls cannot be built on `machine`, an attempt that works without them succeeds. Raises OSError if the scene
-    cannot be restored.
+    If walls cannot be built on `machine`, the result without walls counts. Raises OSError if the scene cannot be
+    restored.
     """
     trials = []
     for attempt in attempts:
@@ -236,9 +246,9 @@ def make(
 
 
 def outcome_of(expected: Expectation, without: str, within: str) -> TrialOutcome:
-    """Return the meaning of an attempt's outputs `without` walls and `within` them.
+    """Return the result of an attempt from its outputs `without` walls and `within` them.
 
-    If there are no walls, both are the same.
+    If the walls could not be built, `without` is used for both.
     """
     outcome = without if within.startswith(NO_WALLS) else within
     match expected:
@@ -259,7 +269,7 @@ def outcome_of(expected: Expectation, without: str, within: str) -> TrialOutcome
 
 
 def _last_line(launch: Launch) -> str:
-    """Run a program to its end, SECONDS at most, and return the last line that it wrote. Raises OSError."""
+    """Run a program for at most SECONDS, and return the last line of its output. Raises OSError."""
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
@@ -273,7 +283,7 @@ def _last_line(launch: Launch) -> str:
             if written is not None:
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         finally:
-            _kill(process.pid)  # not reaped yet, so the number is its own
+            _kill(process.pid)  # not reaped yet, so no other process has this number
             process.wait()
     finally:
         os.close(reading)
@@ -285,7 +295,7 @@ def _last_line(launch: Launch) -> str:
 
 
 def _read(descriptor: int, end: float) -> bytes | None:
-    """Return the last of what comes before a pipe is closed, or None if it is still open at `end`."""
+    """Return the last 4,096 bytes read before a pipe is closed. `None` if it is still open at `end`."""
     written = b""
     while (remaining := end - time.monotonic()) > 0 and select.select([descriptor], [], [], remaining)[0]:
         block = os.read(descriptor, 65_536)
@@ -299,4 +309,4 @@ def _kill(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
     except OSError:
-        pass  # nothing of it is left
+        pass  # all its processes have ended
