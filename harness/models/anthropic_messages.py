@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: the adapter for any server that speaks it, and what a request is."""
+"""Adapter for any server that speaks Anthropic's Messages API, and the form of its requests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from harness.record import replace
 from harness.regex import regex
 
 OUTPUT_TOKENS = 32_000
-"""Default maximum number of tokens of a reply: the API requires a number. Newer models could give more."""
+"""Default maximum number of tokens of a reply. The API requires this field. Newer models allow more."""
 # Greatest output by the beginning of a model's name: platform.claude.com/docs/en/about-claude/models/overview.
 _LESS_OUTPUT = (("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096), ("claude-2", 4_096))
 
-# It says: max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...
+# The refusal: max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...
 _MOST_OUTPUT = regex(r"max_tokens: ?[0-9]+ ?> ?([0-9]{1,9})\b")
 # "This model's maximum context length is 16384 tokens", "exceed context limit: 180000 + 32000 > 200000".
 _WINDOW = regex(
     r"maximum context length (?:is|of) ([0-9]{3,9})\b|context limit: ?[0-9]+ ?\+ ?[0-9]+ ?> ?([0-9]{3,9})\b"
 )
 _SHARE_OF_WINDOW = 4
-"""A reply gets one part of so many; the others are the conversation's."""
+"""Divisor of the context window: a reply gets one such part, and the conversation gets the rest."""
 # "adaptive thinking is not supported on this model" (before Claude 4.6), "Only 'enabled' and 'disabled' are supported for
 # thinking", "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode".
 _ADAPTIVE_REFUSED = regex(r"adaptive|\bthinking: extra inputs")
@@ -38,7 +38,7 @@ _REFUSED = frozenset((0, 400, 422))
 
 
 class MessagesDialect(Dialect):
-    """The Messages API, with every message and every list of tools encoded once."""
+    """Dialect of the Messages API. Encodes each message and each list of tools once."""
 
     path = "/messages"
     api = Api.MESSAGES
@@ -46,28 +46,28 @@ class MessagesDialect(Dialect):
     reasoning_refused = regex(r"thinking|signature")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        """Take the model's name, and where its server is."""
+        """`endpoint` is the address of the server and its settings."""
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
-        """The last list of tools, and the field that it became."""
+        """The last list of tools, and its encoded field."""
         self._system = ("", b"")
-        """The last system message, and the field that it became."""
+        """The last system message, and its encoded field."""
         self._output_is_set = endpoint.settings.max_output_tokens is not None
-        # Most models think only when asked to; how much is said apart (platform.claude.com/docs/en/build-with-claude,
-        # "Adaptive thinking", "Effort"). Those before Claude 4.6 want `budget_tokens`, which a person may set.
+        # Most models think only on request; a separate field states the effort (platform.claude.com/docs/en/build-with-claude,
+        # "Adaptive thinking", "Effort"). Models before Claude 4.6 need `budget_tokens`, which the user may set.
         self._effort_is_set = bool(endpoint.settings.effort) and "thinking" not in endpoint.settings.extra_body
         super().__init__(model, endpoint)
 
     @classmethod
     def completed(cls, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint with the version of the API, unless it names one."""
+        """Return the endpoint, with the default API version if it names none."""
         return endpoint if endpoint.anthropic_version else replace(endpoint, anthropic_version=ANTHROPIC_VERSION)
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        """Apply the current quirks to later requests. Every message is encoded again."""
         self._turns = self._messages = EncodedTurns(self.sight)
         default = next((maximum for start, maximum in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
         maximum = min(self.quirks.most_output or default, OUTPUT_TOKENS)
-        # A person's own number stands among the settings; where the server refuses it, the person is told.
+        # A maximum that the user set is part of the settings. If the server refuses it, the user sees the error.
         output = b"" if self._output_is_set else b',"max_tokens":%d' % maximum
         thinking = b',"thinking":{"type":"adaptive"}' if self._asks_to_think else b""
         start = (b'{"model":', encoded(self._model), output, b',"stream":', encoded(self.quirks.stream), thinking)
@@ -75,7 +75,7 @@ class MessagesDialect(Dialect):
         self._tools, self._system = ((), b""), ("", b"")
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request. A system message at the start becomes the field of that name."""
+        """Return the body of a request. A system message at the start becomes the `system` field."""
         marked = self.quirks.cache_marks is not CacheMarks.NOWHERE
         system = messages[0].content if messages and messages[0].role is Role.SYSTEM else ""
         if system != self._system[0]:
@@ -89,9 +89,9 @@ class MessagesDialect(Dialect):
         return MessagesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Adapt to a refusal of `messages`; return whether their request is a different one now.
+        """Adapt to a refusal of `messages`; return whether the request for them differs now.
 
-        A person's own number is never lowered silently.
+        A maximum that the user set is never lowered silently.
         """
         if self._output_is_set and less_output(self.quirks, refusal) != self.quirks:
             return False
@@ -103,12 +103,13 @@ class MessagesDialect(Dialect):
 
     @property
     def _asks_to_think(self) -> bool:
-        """Whether requests ask for adaptive thinking, beside how much of it there is to be."""
+        """Whether requests ask for adaptive thinking (`thinking`) in addition to the effort."""
         return self._effort_is_set and self.quirks.adaptive_thinking
 
     def _tool_field(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        """Return `,"tools":[...]`, the last of them marked, since tools stay the same when the system message
-        changes.
+        """Return `,"tools":[...]`.
+
+        The last tool has a cache mark, so that the tools stay cached when the system message changes.
         """
         if tools != self._tools[0]:
             values = [tool_json(tool) for tool in tools]
@@ -119,9 +120,10 @@ class MessagesDialect(Dialect):
 
 
 def less_output(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn how long a reply of the model may be at most: as it says, or by its window, which holds the conversation too.
+    """Return the quirks with the maximum output that a refusal states, or with a share of the context window it states.
 
-    Where a reply asks for no more than its share of the window already, the conversation is too long.
+    The window also holds the conversation. Unchanged if requests already ask for no more than that: then the
+    conversation is too long.
     """
     if refusal.status not in _REFUSED:
         return quirks

@@ -1,7 +1,7 @@
-"""The form of a cassette: the model's side of a run as JSON Lines. Files are opened elsewhere.
+"""The format of a cassette: the requests and replies of a run as JSON Lines. This module opens no file.
 
-The first line says what the file is. Every other one is a request: outlines of the messages that are new since the
-request before it, the tools that were offered, the tries that failed, and the reply or the error that came back.
+The first line is a header. Every other line is a request: outlines of the messages added since the previous request,
+the offered tools, the failed tries, and the reply or the error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.text.strict_json import NotJsonError, read_line
 
 VERSION = 1
 MAX_CASSETTE_BYTES = 64 * 1024 * 1024
-"""Maximum size of a cassette, which is read at once."""
+"""Maximum size of a cassette. The whole file is read into memory."""
 
 _COUNT = f"whole from 0 to {2**53}"
 _SHOWN = f"text of at most {SHOWN_CHARACTERS} characters"
@@ -79,19 +79,19 @@ _OWN_NAMES = {"tool_calls": "calls", "is_cut": "cut"}
 
 
 class MalformedError(ValueError):
-    """A line of another form; the text says what is wrong with it."""
+    """Raised for an invalid line; the message describes the problem."""
 
 
 class Header(Record):
-    """The first line."""
+    """The first line of a cassette."""
 
     harness: str
-    """The version that recorded it."""
+    """Version of harness that recorded the cassette."""
     model: str
     api: str = ""
-    """The API that was used, for people."""
+    """API of the recorded model, for display."""
     workspace: str = ""
-    """The folder that was worked in: replayed elsewhere, the replies name that one. Empty: not known."""
+    """Absolute path of the recorded workspace. A replay elsewhere replaces this path in the replies. Empty if unknown."""
 
 
 class Failed(Record):
@@ -112,21 +112,21 @@ class RecordedExchange(Record):
     """A request and its result."""
 
     kept: int
-    """Number of messages at the beginning that are those of the previous request."""
+    """Number of leading messages that are the same as in the previous request."""
     messages: tuple[MessageOutline, ...]
-    """The others."""
+    """Outlines of the other messages."""
     tools: tuple[str, ...]
     retries: tuple[Retry, ...]
     came: ModelResponse | Failed
 
 
 def line_of(fields: Mapping[str, JsonValue]) -> bytes:
-    """Return a line, its end included."""
+    """Encode `fields` as one line, with its newline."""
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def header_fields(header: Header) -> dict[str, JsonValue]:
-    """Return the first line's fields."""
+    """Return the fields of the first line."""
     return {"cassette": VERSION, **_as_json(header)}
 
 
@@ -138,7 +138,7 @@ def exchange_fields(number: int, exchange: RecordedExchange) -> dict[str, JsonVa
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value as it is written to a cassette: every field of a record, and the words of enums."""
+    """Return the JSON form of a value: a record becomes an object of all its fields, an enum becomes its value."""
     match value:
         case ToolCall(problem=""):
             return {"id": value.id, "name": value.name, "arguments": value.arguments}
@@ -153,7 +153,7 @@ def _as_json(value: Any) -> Any:
 
 
 def read_header(line: bytes) -> Header:
-    """Return the first line. Raises MalformedError."""
+    """Parse the first line. Raises MalformedError."""
     fields = _parsed(line)
     if not isinstance(fields, dict) or "cassette" not in fields:
         raise MalformedError('not a cassette: the first line must be {"cassette": 1, ...}')
@@ -164,7 +164,7 @@ def read_header(line: bytes) -> Header:
 
 
 def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
-    """Return request `number`, where the one before it had `before` messages. Raises MalformedError."""
+    """Parse the line of request `number`; the previous request had `before` messages. Raises MalformedError."""
     record = _parsed(line)
     came = "error" if isinstance(record, dict) and "error" in record else "response"
     fields = _checked(record, _EXCHANGES[came])

@@ -16,17 +16,17 @@ from harness.models.endpoint import ReplyBounds
 from harness.models.failures import join_pairs
 
 NAME_CHARACTERS = 256
-"""Maximum length of a tool's name in a reply; functions have at most 64 characters."""
+"""Maximum length of a tool's name in a reply. The API allows at most 64 characters for a function's name."""
 ID_CHARACTERS = 65_536
-"""A longer id is none. LiteLLM writes Gemini's thought signatures into ids, which makes them some thousand characters."""
+"""Maximum length of a valid ID. LiteLLM puts Gemini's thought signatures, thousands of characters, into IDs."""
 KEPT_ID_CHARACTERS = 256
-"""Maximum length of an id that is kept. A longer one becomes its digest, since log and history hold it."""
+"""Maximum length of an ID that is stored unchanged. A longer ID is replaced by its digest in log and history."""
 
 _MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
 
 class _PartialCall:
-    """One tool call while its fragments come in."""
+    """One tool call, assembled as its fragments arrive."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -42,9 +42,10 @@ class _PartialCall:
         self._opened = False
 
     def absorb(self, call_id: str, name: str, arguments: str) -> bool:
-        """Add a fragment: id and name may be whole, resent, growing or in pieces, until the arguments begin.
+        """Add a fragment; return whether it added anything new.
 
-        Says whether it told anything new. Raises CutReply for a name or an id that is none for its length.
+        Until the arguments begin, its ID and name may be whole, repeated, growing or in pieces. Raises CutReply if the
+        name or the ID is too long.
         """
         before = self.id, self.name
         if not self.arguments:
@@ -62,13 +63,13 @@ class _PartialCall:
         return bool(arguments) or (self.id, self.name) != before
 
     def is_repeated_by(self, call_id: str, name: str, arguments: str) -> bool:
-        """Say whether a fragment is the whole call over again, under its own id: an event that came twice."""
+        """Return whether a fragment repeats the whole call with the same ID, because an event was sent twice."""
         if not call_id or len(arguments) != self.length or (call_id, name) != (self.id, self.name):
             return False
         return arguments == "".join(self.arguments) and self._closed()
 
     def is_over(self, call_id: str, name: str, arguments: str) -> bool:
-        """Say whether a fragment that points here begins another call: some servers give every call the index 0."""
+        """Return whether a fragment with this call's index begins another call. Some servers use index 0 for every call."""
         if not name or not self.arguments:
             return False
         if call_id and self.id and call_id != self.id:
@@ -76,7 +77,7 @@ class _PartialCall:
         return bool(arguments.strip()) and self._closed()
 
     def _closed(self) -> bool:
-        """Say whether the arguments are a whole object, as far as brackets tell; each character is read once."""
+        """Return whether the brackets of the arguments are balanced. Each character is scanned once."""
         text = self._backslash + "".join(self.arguments[self._scanned :])
         self._scanned = len(self.arguments)
         self._backslash = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
@@ -105,7 +106,7 @@ class ChatCalls:
         return len(self._calls)
 
     def add(self, fragments: JsonValue, *, is_whole: bool) -> bool:
-        """Add the `tool_calls` of a delta, or of a `is_whole` message; return whether they were new.
+        """Add the `tool_calls` of a delta or, if `is_whole`, of a whole message. Return whether they added anything new.
 
         Raises ModelError beyond the bounds, CutReply for an invalid call.
         """
@@ -116,20 +117,20 @@ class ChatCalls:
         return is_new
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls, with the ids that came."""
+        """Return the calls with the IDs that the server sent; a very long ID is replaced by its digest."""
         return tuple(
             ToolCall(id=_short_id(call.id), name=call.name, arguments=join_pairs("".join(call.arguments)))
             for call in self._distinct_calls()
         )
 
     def extras(self) -> list[JsonValue]:
-        """Return the `extra_content` of each call (Gemini's thought signatures), null if it had none."""
+        """Return the `extra_content` of each call (Gemini's thought signatures), `None` for a call without it."""
         return [call.extra for call in self._distinct_calls()]
 
     def _distinct_calls(self) -> list[_PartialCall]:
-        """Return the calls that hold anything; one that came twice, its id included, was only sent again.
+        """Return the calls that are not empty, without exact repetitions (same ID, name and arguments).
 
-        Different calls of one id are two: some models number theirs anew.
+        Different calls with the same ID are both returned, since some models restart their numbering.
         """
         calls, ids = [], set()
         for call in self._calls:
@@ -163,7 +164,7 @@ class ChatCalls:
         return is_new
 
     def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall | None:
-        """Return the call that a fragment points to: by index, else by id, else the last one."""
+        """Return the call that a fragment belongs to: by index, else by ID, else the last call."""
         if index is not None:
             return self._by_index.get(index)
         last = self._calls[-1] if self._calls else None
@@ -174,7 +175,7 @@ class ChatCalls:
 
 
 def _grown(old: str, new: str) -> str:
-    """Return `old` with `new` added, where `new` may also repeat or extend all of `old`."""
+    """Return `new` if it begins with `old`, else both joined."""
     return new if new.startswith(old) else old + new
 
 
@@ -197,7 +198,7 @@ def _no_call(subject: str, maximum: int) -> CutReply:
 
 
 def place_of(value: JsonValue) -> int | None:
-    """Return the number that an `index` is; None for what is none."""
+    """Parse an `index` field, a number or digits; `None` if it is neither."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,6 +1,6 @@
-"""Data of a reply that a chat completions server expects back: its reasoning, and signatures of calls.
+"""Echo: data of a reply that a chat completions server expects back, namely its reasoning and signatures of calls.
 
-`Echo` collects it while the reply arrives. It is kept as text with the message, and `given_back` adds it to later
+`Echo` collects it while the reply arrives. It is stored as text in the message, and `given_back` decodes it for later
 requests.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from harness.actions import JsonValue
 
 ECHO_CHARACTERS = 4_000_000
-"""More of it is not kept: a part of a reasoning is of no use."""
+"""Maximum number of characters of an echo. A longer one is dropped whole, since partial reasoning is useless."""
 MAX_DEPTH = 50
 """Maximum nesting of lists and objects. Deeper data is dropped, since it could not be encoded into every request."""
 EXTRA = "extra_content"
@@ -22,11 +22,11 @@ call it refuses the next request (ai.google.dev, "Thought signatures").
 
 _API = "chat"
 _TEXTS = frozenset(("text", "summary", "thinking"))
-"""Fields of a part that grow; every other one is replaced."""
+"""Fields of a part whose pieces are joined. In every other field a later value replaces the earlier one."""
 
 
 class _Part:
-    """One part of a list of reasoning, while its pieces come in."""
+    """One part of a list of reasoning, assembled as its pieces arrive."""
 
     def __init__(self, piece: dict[str, JsonValue]) -> None:
         self.kind = piece.get("type")
@@ -50,7 +50,7 @@ class Echo:
     """The data to send back with one reply, assembled from its deltas."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """`names` are the fields of a message to send back; the `extra_content` of calls always is."""
+        """`names` are the fields of a message to send back. The `extra_content` field is always sent back."""
         self._names = tuple(names)
         self._texts: dict[str, list[str]] = {}
         self._parts: dict[str, list[_Part | JsonValue]] = {}
@@ -59,7 +59,7 @@ class Echo:
         self._size = 0
 
     def add(self, delta: dict[str, JsonValue]) -> None:
-        """Take a delta, or a whole message."""
+        """Add a delta, or a whole message."""
         for name in self._names:
             value = delta.get(name)
             if value and self._size <= ECHO_CHARACTERS:
@@ -67,7 +67,10 @@ class Echo:
         self._extra = delta.get(EXTRA) or self._extra
 
     def text(self, extras: list[JsonValue]) -> str:
-        """Return the JSON for Message.echo, with what each call brought along; empty if there is nothing."""
+        """Return the JSON for Message.echo; empty if there is nothing to send back.
+
+        `extras` holds the `extra_content` of each call.
+        """
         message: dict[str, JsonValue] = {name: "".join(texts) for name, texts in self._texts.items()}
         for name, parts in self._parts.items():
             message[name] = [part.json() if isinstance(part, _Part) else part for part in parts]
@@ -108,7 +111,7 @@ def _deeper(value: JsonValue, levels: int) -> bool:
 
 
 def given_back(echo: str, names: Sequence[str]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
-    """Return the fields of these names to add to a message, and what to add to each of its calls as `extra_content`."""
+    """Return the fields called `names` to add to a message, and the `extra_content` to add to each of its calls."""
     try:
         value = json.loads(echo) if echo else None
     except (ValueError, RecursionError):

@@ -3,8 +3,8 @@
 Servers that call themselves compatible differ in many small ways. Indexes, ids, names and finish reasons are accepted
 in any form, and ambiguous fragments are never combined into a call by guessing.
 
-INVARIANT: calls are returned only from a reply whose every finish reason says that it is whole, or that has none and
-ended with `[DONE]`.
+INVARIANT: calls are returned only from a reply whose finish reasons all say that it is complete, or from one without a
+finish reason that ended with `[DONE]`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from harness.models.failures import broken_off, excerpt
 
 
 class Finish(Enum):
-    """The meaning of a finish reason, from good to bad."""
+    """The meaning of a finish reason. Members are ordered from good to bad."""
 
     WHOLE = "whole"
     UNKNOWN = "unknown"
-    """An unknown word. Text before it counts, since it runs nothing; calls do not."""
+    """An unknown word. The text of the reply is used, since text runs nothing; its calls are not."""
     FILTER = "filter"
     LENGTH = "length"
     BROKEN = "broken"
@@ -40,11 +40,11 @@ class Finish(Enum):
 
 
 _NO_REASONS = frozenset(("", "null", "none"))
-# Beside the words of the API those of other APIs, which proxies hand through. Anthropic: end_turn, tool_use,
+# The words of the API, and those of other APIs that proxies pass on. Anthropic: end_turn, tool_use,
 # stop_sequence, max_tokens, refusal, pause_turn, model_context_window_exceeded. Gemini: recitation, safety, spii,
 # malformed_function_call. Mistral: model_length. Bedrock: content_filtered, guardrail_intervened. Together: eos. Ollama,
 # LM Studio: end. TGI: eos_token. Cohere: complete, tool_call. DeepSeek: insufficient_system_resource. Zhipu: sensitive,
-# network_error. OpenRouter ends a reply that its provider dropped with error, vLLM one that was cancelled with abort.
+# network_error. OpenRouter sends `error` if its provider dropped the reply; vLLM sends `abort` if it was cancelled.
 _WORDS = {
     Finish.WHOLE: "stop tool_calls tool_call tool_use function_call function_calls end_turn end eos eos_token "
     "stop_sequence complete completed done finish finished",
@@ -68,12 +68,12 @@ def finish_of(reason: JsonValue) -> Finish | None:
 
 
 def speaks_of_calls(reason: str) -> bool:
-    """Say whether a finish reason is one that a reply with calls has."""
+    """Return whether a finish reason mentions tool calls or functions."""
     return any(word in reason.lower() for word in ("tool", "function"))
 
 
 def finish_reason(finish: Finish | None) -> FinishReason:
-    """Return the finish reason for the loop; `None` is the end of a reply without one."""
+    """Return the finish reason for the loop. `None` stands for a reply without a finish reason."""
     match finish:
         case Finish.LENGTH:
             return FinishReason.LENGTH
@@ -89,20 +89,20 @@ _FINE_CODES = (0, 200, "", "0", "200", "ok", "success")
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 """The fields of a message in which servers put reasoning."""
 _MANY_IDS = 1000
-"""Number of chunks with distinct ids that shows that a server numbers its chunks."""
+"""Number of distinct chunk IDs after which no more are recorded: the server gives every chunk its own ID."""
 
 
 class ChatReply:
-    """The deltas of one reply, put together; an Assembly."""
+    """Assembly of one reply from its deltas. Implements the Assembly protocol."""
 
     def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None, echo: Sequence[str] = ()) -> None:
-        """Take the API key, so that no error text repeats it, and how much is taken.
+        """`secret` is the API key, which is masked in every error text; `bounds` limits the size of the reply.
 
-        `echo` names the fields of the message that are to be given back.
+        `echo` names the fields of the message to send back in later requests.
         """
         self.usage = Usage(unreported=1)
         self.chosen = False
-        """Whether any choice came in."""
+        """Whether any choice arrived."""
         self._secret = secret
         self._bounds = bounds or ReplyBounds()
         self._text = ReplyText()
@@ -111,24 +111,24 @@ class ChatReply:
         self._ids = _ChunkIds()
         self._end: Finish | None = None
         self._reason = ""
-        """The finish reason, fit to be shown."""
+        """The finish reason as an excerpt that is safe to display."""
         self._reopened = False
-        """Whether a piece of a call came after the finish reason."""
+        """Whether a piece of a call arrived after the finish reason."""
         self._document = False
         self._has_other_choices = False
-        """Whether another choice than the first came in: none was asked for."""
+        """Whether a choice other than the first arrived, although only one was requested."""
         self._reasoned = False
-        """Whether any reasoning came in."""
+        """Whether any reasoning arrived."""
         self._old_style = False
-        """Whether a call came in the old form, `function_call`."""
+        """Whether a call arrived in the old form, `function_call`."""
         self._torn = False
         """Whether the body ended within an event."""
         self._contradicted = False
-        """Whether the calls came once more as a whole, and were others."""
+        """Whether a whole message after the deltas had other calls than the deltas."""
 
     @property
     def finished(self) -> bool:
-        """Whether a finish reason came in, and no piece of a call after it."""
+        """Whether a finish reason arrived, and no piece of a call after it."""
         return self._end is not None and not self._reopened
 
     @property
@@ -147,26 +147,26 @@ class ChatReply:
         return self._calls.count
 
     def add(self, name: str, chunk: dict[str, JsonValue]) -> str:  # noqa: ARG002 - chat completions name no events
-        """Take one chunk; return the text that it adds. Raises ModelError for an error in it."""
+        """Add one chunk; return its new text. Raises ModelError if the chunk holds an error."""
         if not chunk.get("choices") and _is_error(chunk):
             raise broken_off(chunk, self._secret)
         return self._take(chunk)
 
     def add_document(self, value: dict[str, JsonValue]) -> str:
-        """Take a whole completion; return its text. Raises ModelError for an error in it."""
+        """Add a whole completion; return its text. Raises ModelError if it holds an error."""
         self._document = True
         return self._take(value)
 
     def end_text(self) -> str:
-        """Return the replacement for half a character at the end of the reply."""
+        """Return the replacement character if the reply ends with half a surrogate pair, else an empty string."""
         return self._text.end()
 
     def tear(self) -> None:
-        """Take note that the body ended within an event."""
+        """Record that the body ended within an event."""
         self._torn = True
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came. Raises CutReply where it is ambiguous."""
+        """Return the reply; its calls have the IDs that the server sent. Raises CutReply if the reply is ambiguous."""
         calls = self._calls.tool_calls()
         if doubt := self._doubt(has_calls=bool(calls)):
             raise CutReply(
@@ -182,7 +182,7 @@ class ChatReply:
         )
 
     def _finish_reason(self, *, has_calls: bool) -> FinishReason:
-        """Return the reason why the model stopped; for a reply without an answer, its content."""
+        """Return the reason why the model stopped. For a reply without text and calls, it names the content instead."""
         reason = finish_reason(self._end)
         if has_calls or reason is not FinishReason.DONE:
             return reason
@@ -233,7 +233,7 @@ class ChatReply:
         return text
 
     def _choice(self, choices: JsonValue) -> dict[str, JsonValue] | None:
-        """Return the first choice, which is the only one that was asked for."""
+        """Return the first choice, the only one that was requested."""
         ours = None
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, dict):
@@ -245,7 +245,10 @@ class ChatReply:
         return ours
 
     def _add(self, fields: dict[str, JsonValue], *, is_whole: bool) -> str:
-        """Take a delta, or a `is_whole` message: after deltas that says nothing new, but for calls that it alone holds."""
+        """Add a delta or, if `is_whole`, a whole message; return its new text.
+
+        A whole message after deltas repeats them, so only its calls are used, and only if the deltas had none.
+        """
         self._reasoned |= any(fields.get(name) for name in _REASONING) or _thinks(fields.get("content"))
         old_style = fields.get("function_call")
         self._old_style |= isinstance(old_style, dict) and any(old_style.values())
@@ -262,7 +265,7 @@ class ChatReply:
         return ""
 
     def _finish(self, reason: JsonValue) -> None:
-        """Take a finish reason. The worst of several holds."""
+        """Record a finish reason. Of several, the worst counts."""
         finish = finish_of(reason)
         if finish is None:
             return
@@ -272,7 +275,7 @@ class ChatReply:
 
 
 class _ChunkIds:
-    """The ids of a stream's chunks: one, where they belong to one message. Some servers give every chunk another."""
+    """The IDs of a stream's chunks. Chunks of one message share an ID, but some servers give every chunk its own."""
 
     def __init__(self) -> None:
         self._all: set[str] = set()
@@ -282,11 +285,11 @@ class _ChunkIds:
 
     @property
     def are_mixed(self) -> bool:
-        """Whether chunks of more than one message came in, as far as ids tell."""
+        """Whether the IDs show that chunks of more than one message arrived."""
         return len(self._telling) > 1 and (self._came_again or len(self._all) < 3)
 
     def add(self, chunk_id: JsonValue, *, tells: bool) -> None:
-        """Take the id of a chunk."""
+        """Add the ID of a chunk; `tells` says whether the chunk has content."""
         if not isinstance(chunk_id, str) or not chunk_id or len(self._all) >= _MANY_IDS:
             return
         self._came_again |= chunk_id in self._all
@@ -296,7 +299,7 @@ class _ChunkIds:
 
 
 def _is_error(chunk: dict[str, JsonValue]) -> bool:
-    """Say whether a chunk without choices is an error, though it does not call itself one as the API does."""
+    """Return whether a chunk without choices is an error in a form other than the API's."""
     codes = [code for name in ("code", "status", "status_code", "error_code") if (code := chunk.get(name)) is not None]
     if any(code not in _FINE_CODES for code in codes) or chunk.get("detail") or chunk.get("errors"):
         return True
@@ -323,6 +326,6 @@ def _content(value: JsonValue) -> str:
 
 
 def _thinks(content: JsonValue) -> bool:
-    """Say whether a content field holds reasoning, which Mistral sends as a part of its own."""
+    """Return whether a content field holds reasoning, which Mistral sends as a separate part."""
     parts = content if isinstance(content, list) else []
     return any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts)

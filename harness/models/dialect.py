@@ -1,4 +1,4 @@
-"""Dialect: one of the two APIs, as one server speaks it: what a conversation is in its requests, and what its replies are."""
+"""Dialect: one API with the quirks of one server. It encodes requests and creates the parsers of replies."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from harness.models.sight import Sight
 from harness.record import replace
 
 MOST_TOKENS = 10**12
-"""Maximum token count. A larger number cannot be one, and would spoil every sum."""
+"""Maximum token count accepted. A larger number must be an error, and would spoil every sum."""
 
 
 class Assembly(Protocol):
-    """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
+    """One reply, assembled from its events. `ReplyBody` feeds it, and alone decides whether the reply is used."""
 
     @property
     def finished(self) -> bool:
@@ -35,12 +35,12 @@ class Assembly(Protocol):
 
     @property
     def broken_off(self) -> str:
-        """The finish reason by which the provider says that the reply broke off; empty where it says no such thing."""
+        """The finish reason with which the provider reported a broken reply. Empty if it reported none."""
         ...
 
     @property
     def chosen(self) -> bool:
-        """Whether anything of a reply came in."""
+        """Whether any part of a reply arrived."""
         ...
 
     @property
@@ -59,28 +59,28 @@ class Assembly(Protocol):
         ...
 
     def add(self, name: str, value: dict[str, JsonValue]) -> str:
-        """Take one event by its name; return the text that it adds. Raises ModelError for an error in it."""
+        """Add one event by its name; return its new text. Raises ModelError if the event holds an error."""
         ...
 
     def add_document(self, value: dict[str, JsonValue]) -> str:
-        """Take the whole reply in one; return its text. Raises ModelError for an error in it."""
+        """Add the whole reply as one document; return its text. Raises ModelError if it holds an error."""
         ...
 
     def end_text(self) -> str:
-        """Return the text that the end of the body completes."""
+        """Return the text that the end of the body completes. Call it after the last event."""
         ...
 
     def tear(self) -> None:
-        """Take note that the body ended within an event; what that said is not known."""
+        """Record that the body ended within an event, so that its content is unknown."""
         ...
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came: some may be empty, or there twice."""
+        """Return the reply. Its calls have the IDs that the server sent, which may be empty or duplicate."""
         ...
 
 
 class ReplyText:
-    """The text of a reply, whose pieces may part a character: half a surrogate pair waits for its other half."""
+    """The text of a reply. A piece may end within a surrogate pair; that half waits for the other one."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -88,15 +88,15 @@ class ReplyText:
         self._half_pair = ""
 
     def __str__(self) -> str:
-        """Return all of it so far."""
+        """Return the whole text so far."""
         return "".join(self._pieces)
 
     def __bool__(self) -> bool:
-        """Say whether any has come in."""
+        """Return whether any text has arrived."""
         return bool(self._pieces)
 
     def add(self, piece: str) -> str:
-        """Take a piece; return what can be shown of it. Raises ModelError where the text becomes longer than any reply."""
+        """Add a piece; return the text to display. Raises ModelError if the text exceeds MAX_REPLY_CHARACTERS."""
         if not piece:
             return ""
         self._characters += len(piece)
@@ -109,17 +109,17 @@ class ReplyText:
         return joined
 
     def end(self) -> str:
-        """Return the replacement for half a character at the end."""
+        """Return the replacement character if the text ends with half a surrogate pair, else an empty string."""
         rest, self._half_pair = "\ufffd" if self._half_pair else "", ""
         self._pieces.append(rest)
         return rest
 
 
 def argument_text(value: JsonValue) -> str:
-    """Return the text of an arguments field. Some servers send the object itself.
+    """Return an arguments field as text. Some servers send the object itself.
 
-    Any other value becomes text too, so that a strict reader refuses it. Null and an empty object are empty
-    arguments.
+    Any other value is written as JSON, so that a strict parser rejects it later. Null and an empty object become an
+    empty string.
     """
     if isinstance(value, str):
         return value
@@ -134,10 +134,10 @@ def usage_of(
     *,
     written: JsonValue = None,
 ) -> Usage:
-    """Return the reported usage: tokens in, out, read from a cache, and in total; `written` tokens went into a cache.
+    """Return the reported usage. `cached` tokens were read from a cache, `written` tokens were written to it.
 
-    A report without input or output, or with impossible numbers, is ignored. If `total` exceeds both, the rest is
-    output: Gemini leaves its thoughts out of the other numbers.
+    A report without input or output, or with impossible numbers, is ignored. If `total` exceeds input plus output, the
+    difference counts as output: Gemini omits its thoughts from the other numbers.
     """
     inward, outward = _count(input_tokens), _count(output_tokens)
     if inward is None or outward is None or not (inward or outward):
@@ -149,7 +149,7 @@ def usage_of(
 
 
 def out_of_bounds(bound: str, maximum: int) -> ModelError:
-    """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
+    """Return the error for a reply that exceeds the bound of this name (see ReplyBounds)."""
     text = {
         "bytes": "is longer than {} bytes",
         "event_bytes": "has an event, or is a document, of more than {} bytes",
@@ -161,7 +161,7 @@ def out_of_bounds(bound: str, maximum: int) -> ModelError:
 
 
 def _count(value: JsonValue) -> int | None:
-    """Return a number of tokens, however it is written; None for what is none."""
+    """Parse a number of tokens, a whole number or digits as text; `None` for other values."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MOST_TOKENS)):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
@@ -178,19 +178,19 @@ class Dialect:
     """The API of this dialect."""
     lessons: ClassVar[tuple[Lesson, ...]]
     reasoning_refused: ClassVar[re.Pattern[str]]
-    """Lower-case pattern of a refusal of earlier reasoning: of another model or account, in a resumed session."""
+    """Lower-case pattern of a refusal of earlier reasoning, such as another model's in a resumed session."""
     _messages: EncodedMessages
-    """The messages of the last request; each API makes its own."""
+    """The encoded messages of the last request. Each subclass creates this object."""
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        """Take the model's name, and where its server is."""
+        """`endpoint` is the address of the server and its settings."""
         self._model = model
         self.quirks = endpoint.quirks
         """The server's peculiarities, including those learned from refusals."""
         self.bounds = endpoint.bounds
         self.sight = Sight(endpoint.attachments)
         self.settings = SettingFields(endpoint.settings, self.api)
-        """Settings of each request besides the conversation."""
+        """Settings to send with each request."""
         self._streams_later = False
         self._forgotten = 0
         """Number of messages at the start that are sent without their reasoning."""
@@ -198,16 +198,16 @@ class Dialect:
 
     @property
     def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
+        """IDs of all calls in the messages of the last request."""
         return self._messages.call_ids
 
     @classmethod
     def completed(cls, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint with what this API needs there and its maker left out."""
+        """Return the endpoint with the defaults that this API needs."""
         return endpoint
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        """Apply the current quirks to later requests. Every message is encoded again."""
         raise NotImplementedError
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
@@ -215,13 +215,11 @@ class Dialect:
         raise NotImplementedError
 
     def assembly(self, secret: str) -> Assembly:
-        """Return an assembly for the next reply, which repeats the secret in no error text."""
+        """Return an assembly for the next reply. It masks `secret` in its error texts."""
         raise NotImplementedError
 
     def setting_hint(self, refusal: ProviderRefusal) -> str:
-        """Return a sentence about the person's setting that a refusal mentions, to be added to its text. Usually
-        empty.
-        """
+        """Return a sentence that names the user's settings mentioned in a refusal. Empty if it mentions none."""
         if refusal.status not in {0, 400, 404, 422}:
             return ""
         names = ", ".join(f"`{name}`" for name in self.settings.named_in(refusal.words, self.other_names))
@@ -233,9 +231,9 @@ class Dialect:
         return {}
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Adapt to a refusal of `messages`; return whether their request is a different one now.
+        """Adapt to a refusal of `messages`; return whether the request for them differs now.
 
-        INVARIANT: adaptation ends, so that the request is not sent for ever.
+        INVARIANT: only finitely many adaptations are possible, so that the request is not sent forever.
         """
         quirks = learned(self.quirks, refusal, self.lessons)
         self._streams_later |= EMPTY_ANSWER in refusal.codes and quirks != self.quirks
@@ -246,7 +244,7 @@ class Dialect:
         return True
 
     def resume_streams(self) -> None:
-        """Ask for streams again, where only one request went without because of an empty answer."""
+        """Ask for streams again, if streaming was turned off for one request because of an empty answer."""
         if self._streams_later:
             self._streams_later = False
             self.quirks = replace(self.quirks, stream=True)
@@ -255,15 +253,15 @@ class Dialect:
     def _take(self, messages: Sequence[Message]) -> None:
         """Encode the messages of the next request, with all reasoning that the server has not refused.
 
-        That of earlier turns goes back too: DeepSeek and Kimi want it wherever calls were made ("The `reasoning_content` in the
-        thinking mode must be passed back to the API"), others leave out what they do not want, and what a request begins
-        with stays the same, so that it is found in the cache.
+        The reasoning of earlier turns is included. DeepSeek and Kimi want it in every message with calls ("The
+        `reasoning_content` in the thinking mode must be passed back to the API"); other servers ignore what they do not
+        need. The beginning of the request also stays the same, so that the server finds it in its cache.
         """
         self._forgotten = min(self._forgotten, len(messages))  # a summary makes a conversation shorter
         self._messages.update(messages, reasoning_from=self._forgotten)
 
     def _forget_reasoning(self, refusal: ProviderRefusal) -> bool:
-        """Leave out the reasoning of the last request's messages where it was refused; say whether that changes anything."""
+        """Omit the reasoning of the last request's messages, if it was refused. Return whether that changes the request."""
         if refusal.status not in {0, 400, 404, 422} or not self.reasoning_refused.search(refusal.words):
             return False
         changes = self._messages.may_reason(self._forgotten)

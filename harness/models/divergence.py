@@ -1,8 +1,8 @@
-"""The first difference between a conversation and a recorded one. A replay reports it, and continues.
+"""Divergence: the first difference between a conversation and a recorded one. A replay reports it, and continues.
 
-Two equal runs differ in the times and places that their tools print: durations, clocks, temporary names, the
-workspace. These are normalized before texts are compared (`common_form`). The system message is not compared: it
-names the policy and the folder, which a replay varies.
+Even two equal runs differ in some output of their tools: durations, clock times, temporary names, the workspace. These
+are normalized before texts are compared (`common_form`). The system message is not compared: it names the policy and
+the folder, which may differ in a replay.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from harness.messages import Message, Role
 from harness.record import Record
 
 SHOWN_CHARACTERS = 300
-"""Number of characters shown of a text's beginning, and of its end."""
+"""Number of characters stored from the beginning of a text, and from its end."""
 _KEPT_OF_CUT = 2_000
-"""Characters at either end that are compared of an output that was cut: where it is cut depends on the length of a path."""
+"""Number of characters compared at each end of an output that was cut. The place of the cut varies with path lengths."""
 
 _CUT = re.compile(r"\[\.\.\. [\d,]+ bytes, (?:about )?[\d,]+ lines omitted")
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-# Each begins where a word begins, so that no text takes longer than its length.
+# Each pattern starts at a word boundary, so that the search takes linear time.
 _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
-    # Marks of masked secrets: the digest in them is under the key of an installation.
+    # Marks of masked secrets. Their digest uses a key that differs for each installation.
     (re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]"), r"[redacted:\1]"),
-    # What harness, mkdtemp and mktemp(1) call temporary files, and pytest its folders.
+    # Names of temporary files by harness, mkdtemp and mktemp(1), and of temporary folders by pytest.
     (
         re.compile(
             r"(?<![^\s'\",:;()\[\]=])[^\s'\",:;()\[\]=]*/"
@@ -42,26 +42,29 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w:.])\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<clock>"),
     (re.compile(r"(?<=<date>)\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<clock>"),
     (re.compile(r"\b(?i:pid|process)(?: id)?[ =:#]{1,3}\d+\b"), "<process>"),
-    (re.compile(r"(?m)^\[\d+\] \d+$"), "<process>"),  # bash's word of a background job
+    (re.compile(r"(?m)^\[\d+\] \d+$"), "<process>"),  # bash's line about a background job
     (re.compile(r"\b0x[0-9a-fA-F]{6,16}\b"), "<address>"),
-    # A commit that the run itself makes: its date is in its name.
+    # A commit that the run itself makes: its hash depends on its date.
     (re.compile(r"(^|\n)(commit |\[[\w/.-]{1,200} (?:\(root-commit\) )?)[0-9a-f]{7,40}\b"), r"\1\2<commit>"),
-    (re.compile(r"([=_*.#~-])\1{3,}"), r"\1\1\1\1"),  # rows of signs fill up what a duration leaves of a line
+    (
+        re.compile(r"([=_*.#~-])\1{3,}"),
+        r"\1\1\1\1",
+    ),  # a row of signs fills a line, so that its length depends on a duration
 )
 
 
 class MessageOutline(Record):
-    """The part of a sent message that a cassette keeps: enough to recognize the same message."""
+    """The data of a sent message that a cassette stores: enough to recognize the same message."""
 
     role: str
     tool: str = ""
     """Name of the called tool, for a tool message."""
     sha256: str
-    """Digest of the text in its common form, in UTF-8."""
+    """SHA-256 of the text in its common form, in UTF-8."""
     characters: int
     begins: str
     ends: str = ""
-    """The last characters of a text that `begins` does not hold whole."""
+    """The last characters of the text. Empty if `begins` holds the whole text."""
 
 
 class Divergence(Record):
@@ -76,21 +79,21 @@ class Divergence(Record):
     tool: str
     """Name of the called tool, for a tool result."""
     recorded: str
-    """The text's beginning, or its end if the beginnings are alike; at most SHOWN_CHARACTERS. Empty if the message is
+    """Excerpt of the recorded text: its beginning, or its end if the beginnings are equal. Empty if the message is
     missing.
     """
     now: str
 
 
 Places = Mapping[str, str]
-"""Absolute paths, and their placeholders in compared texts: `<workspace>`."""
+"""Absolute paths with their placeholders in compared texts, such as `<workspace>`."""
 
 
 class Outlines:
-    """Makes outlines of a conversation that grows; each message is looked at once."""
+    """Makes outlines of a growing conversation. Each message is processed once."""
 
     def __init__(self, redact: Callable[[str], str], places: Places) -> None:
-        """`redact` masks what is secret before anything is kept of a text."""
+        """`redact` masks the secrets of each text before any of it is stored."""
         self._redact = redact
         self._place = _placed(places)
         self._cache: list[tuple[Message, str, MessageOutline]] = []
@@ -123,11 +126,11 @@ class Outlines:
 
 
 def _placed(places: Places) -> Callable[[str], str]:
-    """Return a function that replaces paths with placeholders, also at the beginning of a longer path."""
+    """Return a function that replaces these paths, and the same paths as prefixes, with placeholders."""
     placeholders = {path: name for path, name in places.items() if path.startswith("/") and len(path) > 1}
     placeholders.update(
         {json.dumps(path, ensure_ascii=False)[1:-1]: name for path, name in placeholders.items()}
-    )  # in arguments
+    )  # the JSON form, in arguments of calls
     if not placeholders:
         return lambda text: text
     paths = sorted(placeholders, key=len, reverse=True)
@@ -136,7 +139,7 @@ def _placed(places: Places) -> Callable[[str], str]:
 
 
 def common_form(text: str) -> str:
-    """Return `text` without what differs between two runs that do the same."""
+    """Return `text` with placeholders for details that vary between equal runs, and without the middle of cut output."""
     if _CUT.search(text):
         text = f"{text[:_KEPT_OF_CUT]}\n[...]\n{text[-_KEPT_OF_CUT:]}"
     for pattern, name in _VARYING:
@@ -150,8 +153,9 @@ def first_divergence(
     now: Sequence[MessageOutline],
     tools: tuple[Sequence[str], Sequence[str]],
 ) -> Divergence | None:
-    """Return the first difference of a request from the recorded one, or `None`. `tools`: the names of both, in this
-    order.
+    """Return the first difference of a request from the recorded one, or `None`.
+
+    `tools` holds the names of the recorded tools and of the offered ones.
     """
     for index in range(max(len(recorded), len(now))):
         old = recorded[index] if index < len(recorded) else None
@@ -177,7 +181,7 @@ def first_divergence(
 
 
 def _apart(old: MessageOutline | None, new: MessageOutline | None) -> tuple[str, str]:
-    """Return the two excerpts that show the difference best."""
+    """Return an excerpt of each message that shows the difference: the beginnings, the ends, or a summary."""
     if old is None or new is None or old.role != new.role:
         return _beginning(old), _beginning(new)
     if common_form(old.begins) != common_form(new.begins):

@@ -1,4 +1,4 @@
-"""Address and bounds of a model, as data that a person's settings fill."""
+"""Address, bounds and quirks of a model's server. The user's settings fill these records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from harness.models.sight import AttachmentSource
 from harness.record import Record
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Environment variables from which the SDK's HTTP client takes trusted authorities; the first that is set counts."""
+"""Environment variables that name trusted authorities for the SDK's HTTP client; the first one that is set counts."""
 OTHER_CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""The same for other programs. Not read here."""
+"""Such variables of other programs. Not used for requests, only for advice in error texts."""
 
 
 class Deadlines(Record):
@@ -21,18 +21,18 @@ class Deadlines(Record):
 
     connect: float = 10.0
     first_event: float = 600.0
-    """From the end of the request to the first event with data: a local server may read a long prompt for minutes."""
+    """Time from the end of the request to the first event with data. A local server may need minutes for a long prompt."""
     idle: float = 300.0
-    """Between two events with data; comments that only keep the connection alive do not count."""
+    """Time between two events with data. Comments that only keep the connection alive do not count."""
     total: float = 3600.0
-    """For one try, start to end."""
+    """Time of one try from start to end."""
 
 
 class ReplyBounds(Record):
     """Size limits of one reply. A larger reply is an error, and none of its calls run."""
 
     bytes: int = 256 * 1024 * 1024
-    """Maximum size of the body, after decompression: a memory bound far above a model's output."""
+    """Maximum size of the body after decompression, far above a model's output. Limits memory use."""
     event_bytes: int = 32 * 1024 * 1024
     """Maximum size of one event, or of a reply that is one document. Decoding it takes many times its size."""
     events: int = 4_000_000
@@ -42,15 +42,15 @@ class ReplyBounds(Record):
 
 
 class CacheMarks(Enum):
-    """Place of the marks up to which a server caches a request (`cache_control`)."""
+    """Place of the cache marks in a request (`cache_control`). A server caches the request up to each mark."""
 
     NOWHERE = "nowhere"
     MESSAGES = "messages"
-    """The Messages API, which defines them."""
+    """In the places that the Messages API defines."""
     PARTS = "parts"
-    """Chat completions of Claude: the last part of a message's content."""
+    """In the last part of a message's content, for Claude behind chat completions."""
     RESULTS = "results"
-    """The same, but next to the content of a tool result."""
+    """As `PARTS`, but for a tool result next to its content."""
 
 
 class Quirks(Record):
@@ -61,9 +61,9 @@ class Quirks(Record):
     usage: bool = True
     """Whether a stream may be asked for its usage (`stream_options`)."""
     echo: tuple[str, ...] = ("reasoning_content", "reasoning_details")
-    """Fields of a reply's message that the server wants back with it."""
+    """Fields of a reply's message to send back in later requests."""
     wanted_echo: str = ""
-    """One of these fields that every assistant message must hold; empty where it may be left out."""
+    """One of the `echo` fields that every assistant message must hold. Empty if none is required."""
     output_field: str = "max_tokens"
     """Chat completions' field for the maximum output; OpenAI's is `max_completion_tokens`."""
     nine_character_ids: bool = False
@@ -73,9 +73,9 @@ class Quirks(Record):
     cache_marks: CacheMarks = CacheMarks.MESSAGES
     """Place of the marks for the cache."""
     adaptive_thinking: bool = True
-    """Whether a request that says how much to think may ask for it (`thinking`); only in the Messages API."""
+    """Whether a request with an effort setting may ask for adaptive thinking (`thinking`); only in the Messages API."""
     most_output: int = 0
-    """The model's greatest `max_tokens`, from settings or its server; 0 if unknown. Only in the Messages API."""
+    """Maximum `max_tokens` of the model, from settings or its server; 0 if unknown. Only in the Messages API."""
 
 
 class Endpoint(Record):
@@ -86,45 +86,45 @@ class Endpoint(Record):
     api_key: str | None = None
     """API key. If `None`, the SDK reads OPENAI_API_KEY."""
     key_variable: str = "OPENAI_API_KEY"
-    """The environment variable that holds the key, for texts that say what to set; empty where none is wanted."""
+    """Environment variable that holds the key, named in error texts. Empty if no key is needed."""
     azure_api_version: str = ""
-    """Not empty: `base_url` is an Azure resource, reached by deployment and API version."""
+    """API version of an Azure resource at `base_url`, addressed by deployment. Empty for other servers."""
     anthropic_version: str = ""
-    """Not empty: the server speaks Anthropic's Messages API of this version, and takes the key as `x-api-key`."""
+    """Version of Anthropic's Messages API; the key is sent as `x-api-key`. Empty for servers of other APIs."""
     attempts: int = 5
-    """Tries of one request, the first included; at least 1."""
+    """Maximum number of tries of one request, including the first; at least 1."""
     retry_seconds: float = 300.0
-    """The longest that one request is tried again for, waits included."""
+    """Seconds after the start of a request in which another try may begin."""
     deadlines: Deadlines = Deadlines()
     bounds: ReplyBounds = ReplyBounds()
     quirks: Quirks = Quirks()
     settings: ModelSettings = ModelSettings()
-    """Settings of each request besides the conversation."""
+    """Settings to send with each request."""
     certificate_paths: Mapping[str, str] = {}
-    """Values of the environment's variables for authorities, by variable, for texts that say what to set."""
+    """Values of the environment variables for trusted authorities, by name of the variable."""
     attachments: AttachmentSource | None = None
-    """Source of the bytes of attachments; `None` for a model that reads text alone."""
+    """Source of the bytes of attachments; `None` for a model that reads only text."""
 
 
 ANTHROPIC_VERSION = "2023-06-01"
-"""Version of the Messages API, its newest (platform.claude.com/docs/en/api/versioning)."""
+"""Newest version of the Messages API (platform.claude.com/docs/en/api/versioning)."""
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-"""The names by which people write this machine."""
+"""Usual host names of this machine."""
 
 _LOOPBACK = re.compile(r"https?://(localhost|127(?:\.\d+){3}|\[::1\])(?::|/|$)", re.IGNORECASE)
 
 
 def shown_address(url: str) -> str:
-    """Return an address without what may be secret in it: user, password, query."""
+    """Return an address without the parts that may be secret: user, password, query."""
     return re.sub(r"//[^/]*@", "//", url.partition("?")[0]).rstrip("/")
 
 
 def loopback_host(url: str) -> str:
-    """Return the host of an address, in lower case, if it is this machine itself; else nothing."""
+    """Return the host of an address, in lower case, if it is this machine; else an empty string."""
     match = _LOOPBACK.match(url)
     return match[1].lower() if match is not None else ""
 
 
 def is_local(url: str) -> bool:
-    """Say whether an address leads to this machine itself."""
+    """Return whether the host of an address is this machine."""
     return bool(loopback_host(url))

@@ -1,7 +1,7 @@
-"""One request and its answer, in another thread, so that the waiting thread can stop at any moment.
+"""One request and its answer. The request is sent in another thread, so that the caller can stop at any moment.
 
-A thread that waits inside C for a name or a connection cannot be stopped. A thread that waits for a queue wakes up at
-the deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
+A thread that waits inside C for a name lookup or a connection cannot be stopped. A thread that waits for a queue wakes
+up at the deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Phase(Enum):
     CONNECTED = "connected"
     SENT = "sent"
     REFUSED = "refused"
-    """The answer is an error. Its text is still to come."""
+    """The answer has an error status. Its text follows."""
 
 
 class Request(Protocol):
-    """A request of httpx or httpx2, as far as it is used here."""
+    """The part of a request of httpx and httpx2 that is used here."""
 
     extensions: Mapping[str, object]
 
@@ -42,10 +42,10 @@ class Request(Protocol):
 class Connections:
     """The sockets that one client has opened. Its requests run one at a time.
 
-    The `trace` extension of httpcore (python-encode/httpcore, docs/extensions.md) tells of them: it reports every step of
-    a request, in the thread that sends it.
+    The `trace` extension of httpcore (python-encode/httpcore, docs/extensions.md) reports every step of a request, in
+    the sending thread. The sockets are found in these reports.
 
-    INVARIANT: after `hang_up` no socket of the client stays usable, not even one that is just being connected.
+    INVARIANT: after `hang_up` no socket of the client stays usable, not even one whose connect is in progress.
     """
 
     def __init__(self) -> None:
@@ -61,9 +61,9 @@ class Connections:
         request.extensions = {**request.extensions, "trace": self._trace}
 
     def hang_up(self) -> None:
-        """Shut all sockets down for good, which wakes their waiting threads. Any thread may call this."""
+        """Shut all sockets down for good, which wakes the threads that wait for them. Any thread may call this."""
         self.reusable = False
-        self._over = True  # before the sockets are read: `_trace` keeps a new one before it reads this
+        self._over = True  # set before `_sockets` is read: `_trace` stores a new socket before it reads `_over`
         for reference in self._sockets:
             _shut_down(reference())
 
@@ -85,7 +85,7 @@ def _nobody(phase: Phase) -> None:
 
 
 def _shut_down(opened: socket.socket | None) -> None:
-    """Shut a socket down below TLS: the method of SSLSocket would end the session under a reading thread."""
+    """Shut a socket down below TLS. The method of SSLSocket would end the TLS session while another thread reads."""
     if opened is not None:
         try:
             socket.socket.shutdown(opened, socket.SHUT_RDWR)
@@ -97,24 +97,24 @@ CREDITS = 64
 """Maximum number of pieces in the queue. A piece of more than CREDIT_BYTES takes several places."""
 CREDIT_BYTES = 64 * 1024
 CLOSE_SECONDS = 0.1
-"""Seconds that `close` waits for the end of the sending. It comes at once, except during a connect."""
+"""Seconds that `close` waits for the sending thread to end. It ends at once, except during a connect."""
 
 LOOK_UP_SECONDS = 0.1
-"""Seconds between checks for a request to stop, while waiting for a piece."""
+"""Interval in seconds at which a waiting thread checks whether it was asked to stop."""
 
 
 class _End:
-    """The last thing in the queue: how the sending ended."""
+    """Last item of the queue, with the exception that ended the sending or `None`."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 class Exchange:
-    """One request. Call `start`, then `take` until it returns None, raises or no more is wanted, then `close`.
+    """One request. Call `start`, then `take` until it returns None or raises, or you need no more, then `close`.
 
-    INVARIANT: after `close` the thread puts nothing anywhere. It is through, or it hangs in a connect, which `hang_up` makes
-    fail when it comes back; until then it sends nothing else.
+    INVARIANT: after `close` the sending thread delivers nothing more. It has ended, or it is still in a connect. That
+    connect fails when it returns, because of `hang_up`; until then the thread sends nothing else.
     """
 
     def __init__(
@@ -127,7 +127,8 @@ class Exchange:
         """`send` sends the request and yields the body of its answer; `hang_up` wakes it by closing the connection.
 
         They run in different threads. The sending can be stopped at each piece, even an empty one. `take` raises the
-        exceptions of `send`. `stops` returns the number of requests to stop, for a thread that no signal interrupts.
+        exceptions of `send`. `stops` returns how often the thread was asked to stop; it is for threads that no signal
+        interrupts.
         """
         self._send = send
         self._hang_up = hang_up
@@ -137,13 +138,13 @@ class Exchange:
         self._credits: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._unwanted = False
         self._sending = False
-        """Whether the end is still to come."""
+        """Whether the sending has started and its `_End` has not arrived."""
         self._has_ended = False
-        """Whether the end came before `close`."""
+        """Whether the `_End` arrived before `close`."""
         self._error: BaseException | None = None
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start sending on a sender thread."""
         for _ in range(CREDITS):
             self._credits.put(None)
         senders.send(self)
@@ -156,8 +157,8 @@ class Exchange:
     def take(self, seconds: float) -> bytes | Phase | None:
         """Return the next piece of the answer or a phase that the request reached; None after the last piece.
 
-        Raises TimeoutError if nothing comes for `seconds`, KeyboardInterrupt where it was asked to stop, and what the sending
-        raised.
+        Raises TimeoutError if nothing arrives for `seconds`, KeyboardInterrupt if `stops` is not 0 meanwhile, and the
+        exception that ended the sending.
         """
         item = self._waited_for(max(seconds, 0.0))
         if isinstance(item, bytes):
@@ -184,9 +185,9 @@ class Exchange:
                 raise TimeoutError
 
     def close(self) -> bool:
-        """Let go of the request. Say whether it had ended by itself, so that its connection may be used again.
+        """End the request, within CLOSE_SECONDS. Return whether it had already ended by itself.
 
-        This takes CLOSE_SECONDS at most.
+        If it had, its connection can be used again.
         """
         if not self._has_ended:
             self._unwanted = True
@@ -204,13 +205,13 @@ class Exchange:
                 pass
             self._sending = False
         except queue.Empty:
-            pass  # it is stuck, and given up
+            pass  # the sending thread is stuck, and abandoned
 
     def run(self) -> None:
-        """Send. A sender calls this, and then `tell_end`."""
+        """Send the request and deliver the pieces of its answer. A sender thread calls this, and then `tell_end`."""
         try:
             self._pass_on()
-        except BaseException as raised:  # noqa: BLE001 - handed on to the one who waits
+        except BaseException as raised:  # noqa: BLE001 - passed to the waiting thread
             self._error = raised
 
     def tell_end(self) -> None:
@@ -239,18 +240,18 @@ MOST_IDLE = 4
 
 
 class Senders:
-    """Threads that send, a few kept for the next exchanges: on a new one it takes a third of a millisecond longer.
+    """Threads that send requests. A few idle ones are kept, since starting a thread takes a third of a millisecond.
 
-    INVARIANT: none is waited for. While one sends, or is stuck, another takes the next exchange.
+    INVARIANT: an exchange never waits for a busy thread. While one sends or is stuck, another takes the next exchange.
     """
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self._idle: list[queue.SimpleQueue[Exchange]] = []
-        """Queues at which idle threads wait. Lists too are written in C."""
+        """The queues of idle threads. A list, since its methods are atomic: they are written in C."""
 
     def send(self, exchange: Exchange) -> None:
-        """Begin an exchange on a thread that has none, or on a new one. Raises RuntimeError where none can be started."""
+        """Start an exchange on an idle thread, or on a new one. Raises RuntimeError if no thread can be started."""
         if self._process != os.getpid():  # forked: the threads stayed in the other process
             self._process, self._idle = os.getpid(), []
         try:
@@ -261,19 +262,19 @@ class Senders:
         waiting.put(exchange)
 
     def _work(self, waiting: queue.SimpleQueue[Exchange]) -> None:
-        # Only the thread that waits obeys signals: one that came here would not wake it.
+        # Signals are for the waiting thread: a signal delivered here would not wake it.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             exchange = waiting.get()
-            Context().run(exchange.run)  # an empty one: what one exchange sets there, the next does not find
-            self._idle.append(waiting)  # first: who is told of the end may begin the next at once
+            Context().run(exchange.run)  # an empty one: context variables do not leak into the next exchange
+            self._idle.append(waiting)  # before `tell_end`, after which the caller may start the next exchange
             exchange.tell_end()
             del exchange
             if len(self._idle) > MOST_IDLE and self._let_go(waiting):
                 return
 
     def _let_go(self, waiting: queue.SimpleQueue[Exchange]) -> bool:
-        """Take a thread out of those that are kept; False where it was given something to send by now."""
+        """Remove a thread from the idle ones. Return False if it has already been given another exchange."""
         try:
             self._idle.remove(waiting)
         except ValueError:
@@ -286,13 +287,13 @@ senders = Senders()
 
 
 CONNECT_SLACK = 1.1
-"""The SDK applies the connect deadline to each address and to TLS. Ours is for all of it, looking up names included."""
+"""Factor on our connect deadline, which includes name lookup. The SDK applies its own to each address and to TLS."""
 ERROR_SECONDS = 10.0
-"""From an error status to the end of its text."""
+"""Maximum time from an error status to the end of its text."""
 TAIL_SECONDS = 10.0
-"""From the finish reason to the end of the answer: only the usage is still to come."""
+"""Maximum time from the finish reason to the end of the answer. Only the usage can follow."""
 END_SECONDS = 0.25
-"""From `[DONE]` to the end of the answer: waiting for it only keeps the connection for the next request."""
+"""Maximum time from `[DONE]` to the end of the answer. A connection that reaches its end can be used again."""
 
 
 class Limit(Enum):
@@ -318,7 +319,7 @@ class TryClock:
     """The deadlines of one try. All times are seconds of one monotonic clock."""
 
     def __init__(self, deadlines: Deadlines, *, started: float, run_ends: float | None = None) -> None:
-        """`started` is the time at which the try began, `run_ends` the time by which its run must end."""
+        """`started` is the start time of the try, `run_ends` the deadline of the whole run (`None`: no deadline)."""
         self._deadlines = deadlines
         self._run_ends = run_ends
         self._started = started
@@ -335,8 +336,11 @@ class TryClock:
         return Timing(connected=self._connected, first_event=self._first_event)
 
     def reached(self, phase: Phase, now: float) -> None:
-        """Note how far the request came. The wait for the first event begins anew when it is sent, but only once: a
-        redirect, which sends it again, does not prolong the wait."""
+        """Record that the request reached a phase.
+
+        Once the request is sent, the wait for the first event starts again. A redirect sends the request a second time,
+        but does not prolong the wait.
+        """
         match phase:
             case Phase.CONNECTED if self._connected is None:
                 self._connected = now - self._started
@@ -351,17 +355,17 @@ class TryClock:
                 pass
 
     def event(self, now: float) -> None:
-        """Note that an event with data came in."""
+        """Record that an event with data arrived."""
         if self._first_event is None:
             self._first_event = now - self._started
         self._set(Limit.IDLE, now + self._deadlines.idle)
 
     def finished(self, now: float) -> None:
-        """Note that the reply is finished. The answer may go on."""
+        """Record that the reply is finished. The answer may continue with its usage."""
         self._set(Limit.TAIL, now + min(TAIL_SECONDS, self._deadlines.idle))
 
     def over(self, now: float) -> None:
-        """Note that only the end of the answer can follow."""
+        """Record that only the end of the answer can follow."""
         self._set(Limit.TAIL, now + END_SECONDS)
 
     def next(self) -> tuple[float, Limit]:
@@ -376,7 +380,7 @@ class TryClock:
 
 
 class OutOfTime(Exception):
-    """A deadline passed."""
+    """Raised when a deadline has passed."""
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit.value)
@@ -390,9 +394,9 @@ def read_reply(
     on_text: Callable[[str], None],
     monotonic: Callable[[], float],
 ) -> None:
-    """Feed `reply` with what comes in, up to its end. Call `on_text` with the text that each piece adds.
+    """Feed `reply` with the answer until it ends. Call `on_text` with the new text of each piece.
 
-    Raises OutOfTime at the deadline, and what sending, reading and `on_text` raise.
+    Raises OutOfTime at the deadline, and the exceptions of the sending, of `reply` and of `on_text`.
     """
     events = 0
     while True:
@@ -423,7 +427,7 @@ def read_reply(
 
 
 def _drain(exchange: Exchange, clock: TryClock, monotonic: Callable[[], float]) -> None:
-    """Wait a moment for the end of an answer that is complete: its connection can be used again then."""
+    """Wait briefly for the end of a complete answer, so that its connection can be used again."""
     try:
         while (now := monotonic()) < clock.next()[0] and exchange.take(clock.next()[0] - now) is not None:
             pass

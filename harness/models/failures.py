@@ -1,6 +1,6 @@
-"""The error of one try of a request, from its status or the provider's own words, and whether to try again.
+"""Classify the error of one try of a request by its status and the provider's text, and decide whether to try again.
 
-An error may be a status, or be inside an answer whose status was success: both are read alike here.
+An error may arrive with an error status, or inside an answer with a success status. Both are handled alike.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from harness.regex import regex
 EXCERPT_CHARACTERS = 200
 """Maximum number of characters of a provider's own text in an error message."""
 MIN_SECRET_CHARACTERS = 6
-"""Shorter keys are the made-up ones of local servers; masking those would blot out ordinary text."""
+"""Minimum length of a key to mask. Shorter keys are placeholders for local servers, and may be ordinary words."""
 
 
 def excerpt(text: str, secret: str = "") -> str:
     """Return `text` on one line, the secret masked, cut to EXCERPT_CHARACTERS."""
     masked = _masked(text, secret.strip())
-    start = masked[: 20 * EXCERPT_CHARACTERS]  # a page may begin with much white space; all of it would be too slow
+    start = masked[
+        : 20 * EXCERPT_CHARACTERS
+    ]  # bounded for speed, but not too small: a page may begin with much white space
     line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[:EXCERPT_CHARACTERS] + "..."
 
 
 def _masked(text: str, secret: str) -> str:
-    """Return `text` without the secret: in its plain form, escaped, or with invisible characters in it."""
+    """Return `text` with the secret masked in every form: plain, escaped, or with invisible characters inside."""
     if len(secret) < MIN_SECRET_CHARACTERS:
         return text
     for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]):
@@ -61,10 +63,10 @@ def provider_message(value: object, secret: str = "") -> str:
 
 
 def _told_behind(value: dict[object, object]) -> object:
-    """Return the error of the provider behind OpenRouter, whose own words are "Provider returned error"; `None` if
-    missing.
+    """Return the error of the provider behind OpenRouter; `None` if missing.
 
-    openrouter.ai/docs/api-reference/errors: `metadata` holds it as `raw`, mostly JSON as text.
+    OpenRouter's own text is only "Provider returned error". The original error is `raw` in `metadata`, mostly JSON as
+    text (openrouter.ai/docs/api-reference/errors).
     """
     metadata = value.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -75,7 +77,7 @@ def _told_behind(value: dict[object, object]) -> object:
 
 
 def join_pairs(text: str, errors: str = "surrogatepass") -> str:
-    """Return `text` with surrogate pairs joined that arrived in two pieces; `errors` decides about lone halves."""
+    """Return `text` with each surrogate pair that arrived in two pieces joined; `errors` handles lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -84,7 +86,7 @@ def join_pairs(text: str, errors: str = "surrogatepass") -> str:
 
 
 WORDS_CHARACTERS = 10_000
-"""Maximum number of characters of a provider's text that are searched for the refused field."""
+"""Maximum number of characters of a provider's text that are searched, for example for the refused field."""
 
 _PASSING_STATUSES = frozenset((408, 409, 425, 429))
 _QUOTA = frozenset(
@@ -110,18 +112,18 @@ _CONTEXT = frozenset(
     "model_context_window_exceeded context_window_exceeded request_too_large tokens_limit_reached".split()
 )
 EMPTY_ANSWER = "empty_answer"
-"""Code of a refusal that is made here: a status of success without any body."""
+"""Code of a refusal created by harness, for a success status with an empty body."""
 _KEY = frozenset(("invalid_api_key", "authentication_error", "permission_error", "permission_denied", "unauthorized"))
 _MISSING = frozenset(("model_not_found", "not_found_error", "deploymentnotfound", "deployment_not_found"))
-# Groq gives the second for a call that its own parser could not read: another try may be better formed.
+# Groq sends the second code for a call that its parser could not read. Another try may be well formed.
 _BAD_CALL = frozenset(("tool_use_failed", "failed_generation"))
 _BUSY = frozenset(
     "overloaded overloaded_error server_error internal_server_error internal_error api_error engine_overloaded "
     "service_unavailable server_is_overloaded rate_limit_exceeded rate_limit_error rate_limited slow_down "
     "timeout timeout_error resource_exhausted unavailable too_many_requests".split()
 )
-# A provider says that a conversation is too long by naming the context, or what is sent beside a word of excess, or a bound.
-# tests/models/overflow_texts.txt has the texts of providers and of other errors that resemble them.
+# Texts about a conversation that is too long. They mention the context, the prompt with a word such as "exceed", or a limit.
+# tests/models/overflow_texts.txt has such texts of providers, and texts of other errors that resemble them.
 _TOO_LONG = regex(
     r"context.?(length|window|size|limit|shift)|maximum context|exceeds? (the )?(available )?context|"
     r"(?<!\w)(prompt|inputs?\b|messages?\b|conversation|tokens?\b)[^.;]{0,80}?(\bexceed|\btoo (long|large)|"
@@ -130,7 +132,7 @@ _TOO_LONG = regex(
     r"maximum (number of tokens allowed|(prompt|(allowed )?input|model) length)|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
-# These speak of the tokens of a reply, of images, or of limits per minute, in words that are those of a long prompt.
+# Texts with similar words that are about the tokens of a reply, about images, or about limits per minute.
 _NOT_TOO_LONG = regex(r"max_\w*tokens\W+must be less|\bimages?\b", re.IGNORECASE)
 _THROTTLED = regex(r"throttl|please wait|rate.?limit|too many requests|tokens per (minute|day)", re.IGNORECASE)
 _AGAINST_POLICY = regex(
@@ -142,7 +144,7 @@ _BUSY_WORDS = regex(
     r"internal (server )?error|bad gateway|upstream",
     re.IGNORECASE,
 )
-# An untold rate limit is waited for longer than other failures: most count by the minute.
+# After a rate limit without a stated time the wait is longer than after other failures: most limits count per minute.
 _RATE_CODES = frozenset(
     "rate_limit_exceeded rate_limit_error rate_limited slow_down too_many_requests resource_exhausted".split()
 )
@@ -178,7 +180,7 @@ _NO_IMAGES = regex(
     re.IGNORECASE,
 )
 _AN_IMAGE = regex(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
-# These also where a proxy wraps them, behind words of its own. Anthropic: "image exceeds 5 MB maximum: 5272940 bytes > 5242880
+# Texts that a proxy may put inside its own text. Anthropic: "image exceeds 5 MB maximum: 5272940 bytes > 5242880
 # bytes", "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels", "Could not
 # process image". OpenAI: "You uploaded an unsupported image". Gemini: "Unable to process input image".
 _WRAPPED_IMAGE = regex(r"image exceeds|image dimensions|process (input )?image|unsupported image")
@@ -192,24 +194,24 @@ class ProviderRefusal(Record):
     """A provider's error in place of a reply."""
 
     status: int
-    """The HTTP status, or the one that the error inside of an answer names; 0 where there is none."""
+    """The HTTP status, or the status that an error inside an answer names. 0 if there is none."""
     codes: tuple[str, ...]
-    """The error's code and type, in lower case, without those that are empty."""
+    """The codes and types of the error that are not empty, in lower case."""
     message: str
-    """The provider's message on one short line, the key masked."""
+    """The provider's message on one short line, with the key masked."""
     words: str
-    """All that it said, in lower case, to be searched only: never shown, it may hold the key."""
+    """The provider's text in lower case, at most WORDS_CHARACTERS. For searches only: it may hold the key."""
 
     @property
     def is_rate_limit(self) -> bool:
-        """Whether the account or the address sends more requests, or more tokens, than it may in some time."""
+        """Whether the server refused the request because of a rate limit on requests or tokens."""
         if self.status == 429 or _RATE_CODES.intersection(self.codes):
             return True
         return self.status == 0 and _RATE_WORDS.search(self.words) is not None
 
     @property
     def wait_seconds(self) -> float | None:
-        """The wait in seconds that its fields or words ask for. `None` if they name none."""
+        """The wait in seconds that the error's text or fields ask for. `None` if they name none."""
         if (worded := _WORDED_WAIT.search(self.words)) is not None:
             return duration(worded[1])
         field = _WAIT_FIELD.search(self.words)
@@ -219,7 +221,7 @@ class ProviderRefusal(Record):
 
 
 def duration(text: str) -> float | None:
-    """Return the seconds that a text such as `1m30.5s` or `20 seconds` names. `None` for any other text, and for zero."""
+    """Parse a duration such as `1m30.5s` or `20 seconds`; return seconds. `None` for any other text, and for zero."""
     match = _DURATION.fullmatch(text.lower())
     if match is None:
         return None
@@ -227,7 +229,7 @@ def duration(text: str) -> float | None:
 
 
 class FailedTry(ModelError):
-    """One try that failed. It never leaves the wire as such: another try takes its place, or `lasting` does."""
+    """One failed try. Callers of the model never see it: another try follows, or the error of `lasting` is raised."""
 
     def __init__(
         self,
@@ -242,16 +244,16 @@ class FailedTry(ModelError):
     ) -> None:
         super().__init__(text, fault=fault)
         self.passing = passing
-        """Whether the same request may succeed when it is sent again."""
+        """Whether the failure may pass, so that the same request may succeed later."""
         self.cut = cut
-        """Whether a reply had begun."""
+        """Whether a reply had begun and was cut off."""
         self.retry_after = retry_after if retry_after is not None or refusal is None else refusal.wait_seconds
         """The wait in seconds that the provider asks for. `None` if it names none."""
         self.refusal = refusal
         self.nobody_there = nobody_there
-        """Whether no program of this machine listens at the address: to wait for one is hardly worth it."""
+        """Whether the address is on this machine and no program listens there. Waiting hardly helps then."""
         self.hint = ""
-        """Advice for the case that this was the last try."""
+        """Advice to append to the error if this was the last try."""
 
     def lasting(self, more: str = "") -> ModelError:
         """Return the error to raise after the last try."""
@@ -259,17 +261,18 @@ class FailedTry(ModelError):
 
 
 class ImageFault(Enum):
-    """The complaint of a refusal about images of a request."""
+    """The reason of a refusal, as far as it is about images."""
 
     NONE = "none"
+    """Not about images."""
     SOME = "some"
-    """One of them is too large or damaged, or they are too many."""
+    """An image is too large or damaged, or there are too many."""
     ALL = "all"
-    """The model takes none."""
+    """The model accepts no images."""
 
 
 def image_fault(refusal: ProviderRefusal) -> ImageFault:
-    """Return the complaint of a refusal about images; llama-server and Ollama send it with status 500."""
+    """Return whether a refusal is about some images or about all. llama-server and Ollama send it with status 500."""
     if refusal.status in {0, 400, 404, 415, 422, 500} and _NO_IMAGES.search(refusal.words):
         return ImageFault.ALL
     if refusal.status not in {0, 400, 415, 422} or _kind(refusal).fault is not ModelFault.REQUEST:
@@ -284,9 +287,11 @@ class _Kind(NamedTuple):
 
 
 def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderRefusal:
-    """Parse an error value of any type; `status` is that of the answer, 0 if it tells nothing."""
+    """Parse an error value of any type; `status` is the error status of the answer, 0 if it has none."""
     error = value
-    for _ in range(5):  # Gemini wraps its errors in a list; many wrap them in `error`, Azure's reason in `innererror`
+    for _ in range(
+        5
+    ):  # Gemini wraps its errors in a list, many servers in `error`; Azure puts the reason in `innererror`
         if isinstance(error, list) and error:
             error = error[0]
         elif isinstance(error, dict) and isinstance(error.get("error"), dict):
@@ -320,8 +325,8 @@ def refused(
 ) -> FailedTry:
     """Return the failure for a request that was answered with an error status; `headers` have lower-case names.
 
-    `key_variable` names the environment variable that holds the key, or is empty. `x-should-retry` is the server's own
-    word on whether to try again, and goes before the status.
+    `key_variable` names the environment variable that holds the key, or is empty. The header `x-should-retry` says
+    whether to try again, and takes precedence over the status.
     """
     fault, passing = _kind(refusal)
     if fault in {ModelFault.SERVER, ModelFault.REQUEST}:
@@ -333,7 +338,7 @@ def refused(
 
 
 def broken_off(value: object, secret: str = "", *, words: str = "The provider broke the reply off") -> FailedTry:
-    """Return the failure for an error that came inside of an answer; `value` is what the error field held."""
+    """Return the failure for an error inside an answer with a success status; `value` is the content of its error field."""
     refusal = refusal_of(value, secret=secret)
     fault, passing = _kind(refusal)
     text = f"{words}: {refusal.message}"
@@ -343,13 +348,13 @@ def broken_off(value: object, secret: str = "", *, words: str = "The provider br
 
 
 def _status(value: object) -> int:
-    """Return the status that an error's code is, if it is one."""
+    """Parse an error's code as an HTTP error status; 0 if it is not one."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 0
 
 
 def _says_too_long(refusal: ProviderRefusal) -> bool:
-    """Return whether the words are about a conversation that is too long; llama-server and Ollama say it with status 500."""
+    """Return whether a refusal is about a conversation that is too long. llama-server and Ollama use status 500 for it."""
     if refusal.status not in {0, 400, 422, 500} or _TOO_LONG.search(refusal.message) is None:
         return False
     return not (_NOT_TOO_LONG.search(refusal.message) or _THROTTLED.search(refusal.message))

@@ -14,15 +14,15 @@ class FencedBlock(Record):
     """One block."""
 
     language: str
-    """The first word behind the opening fence, in lower case; empty where there is none."""
+    """The first word after the opening fence, in lower case; empty if missing."""
     text: str
     """The text between the fences, without the indentation of a list item around it."""
     is_closed: bool
-    """Whether the closing fence is there. A block that the reply's end, or its list item's, cuts off is not."""
+    """Whether the block has a closing fence. False if the reply or its list item ends before the fence."""
 
 
 def fenced_blocks(reply: str) -> Sequence[FencedBlock]:
-    """Return the blocks in their order, those in list items too, but not quoted ones (`>`).
+    """Return the blocks in order, including those in list items, but not quoted blocks (`>`).
 
     A fence inside a longer one is text of the outer block. Unlike CommonMark, HTML blocks are not recognized: a tag
     such as `<think>` would hide the block that follows it.

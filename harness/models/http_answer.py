@@ -1,7 +1,6 @@
-"""One server's answers and errors over HTTP. An unsuccessful answer becomes a failed try, with its class and its
-words.
+"""Answers and errors of one server over HTTP. An unsuccessful answer becomes a `FailedTry` with a class and a message.
 
-It inspects an answer before the SDK reads it, and knows neither the SDK nor a client of it.
+It inspects an answer before the SDK reads it, and imports neither the SDK nor its client.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from harness.models.presets import preset_of
 from harness.models.retries import limit_reset, retry_after
 
 ACCEPTED_ENCODINGS = "gzip"
-"""Accepted encodings (`Accept-Encoding`); an answer in any other is not read."""
+"""Accepted encodings (`Accept-Encoding`). An answer in any other encoding is not read."""
 STEP_BYTES = 256 * 1024
 """Number of bytes unpacked in one step."""
 
 ROUND_PROXY = "NO_PROXY names hosts that are reached without a proxy."
 
 _GZIP = 16 + zlib.MAX_WBITS
-# From the body's stream inwards (httpx, httpcore and their second versions) to the connection that has parsed it: none of
-# them tells the bytes that are left over.
+# Attributes that lead from the stream of a body (httpx, httpcore and their second versions) to the parser of its
+# connection. No public interface tells which bytes are left over.
 _INWARDS = ("_stream", "_httpcore_stream", "_connection", "_h11_state")
 
 
 class DecodingError(Exception):
-    """A body that is not in the encoding that its head names."""
+    """Raised for a body that is not in the encoding that its headers name."""
 
 
 class _ReadOnce(Protocol):
@@ -62,7 +61,7 @@ class _RawAnswer(Protocol):
 
 
 class AnswerBody:
-    """The body of one answer. Iterated once."""
+    """The body of one answer. Can be iterated only once."""
 
     def __init__(self, answer: _RawAnswer) -> None:
         values = (value for name, value in answer.headers.multi_items() if name.lower() == "content-encoding")
@@ -72,7 +71,7 @@ class AnswerBody:
 
     @property
     def unknown_encoding(self) -> str:
-        """The encoding that was not asked for, as the server names it; empty where the body can be read."""
+        """The server's name of an encoding that was not requested. Empty if the body can be read."""
         return "" if self._encodings in ([], ["gzip"], ["x-gzip"]) else ", ".join(self._encodings)
 
     def __iter__(self) -> Generator[bytes, None, bool]:
@@ -104,7 +103,9 @@ def _parser(stream: object) -> _Parser | None:
 
 
 def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the content of gzip data. Bytes after its end are ignored; a reply without it is detected by its own end."""
+    """Decompress gzip data. Bytes after its end are ignored. A missing end is not an error: an incomplete reply is
+    detected later.
+    """
     packed = zlib.decompressobj(_GZIP)
     for piece in pieces:
         try:
@@ -116,7 +117,7 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 ERROR_BYTES = 64 * 1024
-"""Maximum number of bytes read of an error's body; ERROR_SECONDS of exchange.py bounds the time."""
+"""Maximum number of bytes read from an error's body. ERROR_SECONDS in exchange.py limits the time."""
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 
@@ -151,7 +152,7 @@ class HttpAnswer(Protocol):
 
     @property
     def headers(self) -> _Headers:
-        """All of its head but the status."""
+        """The headers of the answer."""
         ...
 
     @property
@@ -160,12 +161,12 @@ class HttpAnswer(Protocol):
         ...
 
     def iter_raw(self) -> Iterator[bytes]:
-        """Yield its body as it was sent."""
+        """Yield the body as it was sent, without decompression."""
         ...
 
 
 class Moved(Exception):
-    """The server wants the request elsewhere at its own origin; caught where it was sent."""
+    """Raised for a redirect to another URL of the same origin. The sender catches it and sends the request there."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -175,14 +176,14 @@ class Moved(Exception):
 class AnswerCheck:
     """Turns one server's unsuccessful answers into failed tries.
 
-    INVARIANT: holds neither a client nor its SDK's, which hold this: a client without other references is closed.
+    INVARIANT: it has no reference to our client or the SDK's. Both refer to it, and a client without references is closed.
     """
 
     def __init__(self, model: str, endpoint: Endpoint, connections: Connections) -> None:
         self.address = ""
-        """The server's address, safe to show; known once the SDK's client exists."""
+        """The server's address, safe to display. Empty until the SDK's client exists."""
         self.refusal: FailedTry | None = None
-        """The failure that an error status means by itself, without its body."""
+        """The failure for the error status alone, before its body is read."""
         self.secret = endpoint.api_key or ""
         """The API key. Empty without one."""
         self.proxy = ""
@@ -192,7 +193,7 @@ class AnswerCheck:
         self._connections = connections
 
     def check(self, answer: HttpAnswer) -> None:
-        """Stop at everything but success, before the SDK reads all of its body, or httpx follows it."""
+        """Raise FailedTry, or Moved, unless the answer is a readable success. Runs before the SDK reads the body."""
         body = AnswerBody(answer)
         if 200 <= answer.status_code < 300:
             if body.unknown_encoding:
@@ -218,7 +219,7 @@ class AnswerCheck:
         if self.proxy and self.address.startswith("http:"):
             failure.hint = f" The proxy {self.proxy} may have answered in place of the server."
         headers, now = answer.headers.multi_items(), time.time()
-        # The exact wait precedes the time when a limit is reset, after which all of it is free again.
+        # A stated wait takes precedence over the reset time of a limit, which may be longer than necessary.
         failure.retry_after = retry_after(headers, now) or failure.retry_after
         if failure.retry_after is None and refusal.is_rate_limit:
             failure.retry_after = limit_reset([*headers, *_inner_headers(value)], now)
@@ -233,7 +234,7 @@ class AnswerCheck:
                 data += next(pieces)
         except StopIteration as end:
             self._connections.reusable = self._connections.reusable and bool(end.value)
-        except Exception:  # noqa: BLE001, S110 - torn, or packed wrongly: the status holds
+        except Exception:  # noqa: BLE001, S110 - cut off or badly compressed: the status is enough
             pass
         return _error_value(bytes(data[:ERROR_BYTES]))
 
@@ -245,9 +246,9 @@ class AnswerCheck:
         )
 
     def _redirect(self, answer: HttpAnswer) -> None:
-        """Raise Moved for a redirect within the origin; another one must not get the key, nor the conversation.
+        """Raise Moved for a redirect within the origin, else FailedTry.
 
-        A 303 asks for a GET, which would drop the request.
+        Another origin must not get the key or the conversation. A 303 asks for a GET, which would drop the body.
         """
         target = answer.url.join(answer.headers["location"])
         if (target.scheme, target.netloc) == (answer.url.scheme, answer.url.netloc) and answer.status_code != 303:
@@ -260,7 +261,7 @@ class AnswerCheck:
         )
 
     def of(self, error: Exception) -> FailedTry:
-        """Return `error` as one of ours, with a text that says what to do."""
+        """Convert `error` to a FailedTry whose text says what to do."""
         if (failed_try := cause_of(error, FailedTry)) is not None:
             return failed_try
         causes = list(_causes(error))
@@ -272,7 +273,7 @@ class AnswerCheck:
         if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in message:
             text = f"The certificate of {self.address} cannot be verified: {description.removesuffix('.')}."
             return FailedTry(f"{text} {_remedy(message, self._endpoint)}", fault=ModelFault.CONNECTION)
-        # What OpenSSL says of an answer in plain text.
+        # OpenSSL's errors for an answer in plain text.
         if "WRONG_VERSION_NUMBER" in message or "RECORD_LAYER_FAILURE" in message:
             text = f"{self.address} does not speak TLS: {description}. Is its address one with http://?"
             return FailedTry(text, fault=ModelFault.CONNECTION)
@@ -284,7 +285,7 @@ class AnswerCheck:
             subject = f"The proxy {self.proxy}" if hint else self.address
             text = f"{subject} did not take the connection within {seconds:g} s.{hint}"
             return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
-        # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
+        # LocalProtocolError and UnsupportedProtocol are errors of the request itself. Another try would fail too.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
             text = f"The connection to {place} failed: {description.removesuffix('.')}."
             system = _of_the_system(causes)
@@ -300,7 +301,7 @@ class AnswerCheck:
         return FailedTry(f"The request to {self.address} failed: {description}", fault=fault)
 
     def _refused_by_proxy(self, answer: str) -> FailedTry:
-        """Return the failure for a proxy that does not lead to the server; `answer` begins with a status, if it has one."""
+        """Return the failure for a proxy that refused to connect; `answer` is its text, with the status first if it has one."""
         wants_user = answer.startswith("407") or "password" in answer
         remedy = "Put a user and a password into its address (http://USER:PASSWORD@HOST:PORT)." if wants_user else ""
         text = f"The proxy {self.proxy} refused to connect to {self.address}: {excerpt(answer, self.secret)}."
@@ -314,7 +315,7 @@ class AnswerCheck:
 
 
 def _remedy(problem: str, endpoint: Endpoint) -> str:
-    """Return the words on what to do about a certificate, by the problem that OpenSSL names."""
+    """Return advice about a certificate for OpenSSL's error text."""
     if "expired" in problem or "not yet valid" in problem:
         return "Is this machine's clock right? Otherwise the server needs a new certificate."
     if "ostname mismatch" in problem or "IP address mismatch" in problem:
@@ -327,19 +328,19 @@ def _remedy(problem: str, endpoint: Endpoint) -> str:
 
 
 def _no_http(problem: str) -> str:
-    """Return the hint for an answer that is not HTTP, by the words of h11: mostly an alert of TLS."""
+    """Return a hint if h11's error text shows an answer that is not HTTP; it is mostly a TLS alert. Else empty."""
     is_other = problem.startswith(("illegal request line", "illegal status line"))
     return " The server does not speak HTTP there; try the address with https://." if is_other else ""
 
 
 def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:
-    """Return the error of the operating system; httpcore has it as an argument of its own error."""
+    """Return the error of the operating system among the causes; httpcore passes it as an argument of its own error."""
     causes_and_arguments = (item for cause in causes for item in (cause, *cause.args))
     return next((item for item in causes_and_arguments if isinstance(item, OSError)), None)
 
 
 def _no_network(system: OSError | None) -> str:
-    """Return advice for a name that cannot be looked up (getaddrinfo(3)) or an unreachable address (connect(2))."""
+    """Return advice for a failed name lookup (getaddrinfo(3)) or an unreachable address (connect(2)). Else empty."""
     unreachable = system is not None and (type(system).__name__ == "gaierror" or system.errno in _NO_WAY)
     return " Is there a network, and is the address right?" if unreachable else ""
 
@@ -361,12 +362,12 @@ def _inner_headers(value: object) -> list[tuple[str, str]]:
 
 
 def cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
-    """Return `error`, or what caused it, if that is of this kind."""
+    """Return the first of `error` and its causes that is an instance of `kind`; `None` if there is none."""
     return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and what caused it, the first cause last; a chain longer than ten is cut."""
+    """Yield `error` and its causes, the original cause last; at most ten."""
     cause: BaseException | None = error
     for _ in range(10):
         if cause is None:

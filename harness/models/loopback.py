@@ -1,6 +1,6 @@
-"""A server of chat completions in which a Player answers. Only this machine can reach it, and it keeps nothing.
+"""A chat completions server whose answers come from a Player. Only this machine can reach it. It stores nothing.
 
-Written on bare sockets: http.server costs more to import than this costs to run, and a demo should begin at once.
+It uses plain sockets, so that a demo starts quickly: importing http.server takes longer than running this server.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ScriptServer:
     """Serves a player under `base_url` for as long as its `with` block lasts."""
 
     def __init__(self, player: Player, *, fragment: int = 7) -> None:
-        """Take the player, and how many characters of a call's arguments go into one event.
+        """`fragment` is the number of characters of a call's arguments per event.
 
         Raises ValueError if `fragment` is below 1.
         """
@@ -66,7 +66,7 @@ class ScriptServer:
 
     @property
     def base_url(self) -> str:
-        """The address for a client, `/v1` included; the system chose the port."""
+        """The address for a client, including `/v1`. The operating system chooses the port."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> Self:
@@ -84,7 +84,7 @@ class ScriptServer:
         """Close every connection and wait until every thread has ended."""
         self._closing = True
         if self._acceptor is not None:
-            # Not every system wakes a thread that waits in accept when its socket is shut down; a connection does.
+            # Shutting a socket down does not wake a thread in accept on every system; a connection does.
             socket.create_connection(("127.0.0.1", self._port)).close()
             self._acceptor.join()
         with self._lock:
@@ -138,12 +138,12 @@ class ScriptServer:
                 return self.sent(_NOT_FOUND, {})
 
     def play(self, request: object) -> ScriptedAnswer:
-        """Return the player's answer to a request of chat completions; one request after the other."""
+        """Return the player's answer to a chat completions request. Requests are answered one at a time."""
         with self._lock:
             return self._player.answer(request)
 
     def sent(self, answer: ScriptedAnswer, request: dict[str, JsonValue]) -> tuple[bytes, Then]:
-        """Return the bytes of a whole HTTP response to a request of chat completions."""
+        """Return the bytes of a whole HTTP response to a chat completions request, and what to do with the connection."""
         match answer:
             case Failure():
                 headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
@@ -158,7 +158,7 @@ class ScriptServer:
 
 
 def _read_request(incoming: BinaryIO) -> HttpRequest | None:
-    """Return the next request, or None where there is none or it cannot be read; the connection is closed then."""
+    """Return the next request, or None at the end of the connection and for an unreadable request."""
     words = incoming.readline(MAX_LINE_BYTES).decode("latin-1").split()
     if len(words) != 3:
         return None
@@ -174,14 +174,14 @@ def _read_request(incoming: BinaryIO) -> HttpRequest | None:
 
 
 def chat_answer(reply: Reply, request: dict[str, JsonValue], fragment: int) -> bytes:
-    """Return the whole HTTP response that says a reply in chat completions, streamed where that was asked for."""
+    """Return a reply as a whole HTTP response of chat completions, streamed if the request asks for a stream."""
     if request.get("stream") is True:
         return in_chunks(f"data: {data}\n\n" for data in _events(reply, request, fragment))
     return with_length(200, json.dumps(_completion(reply, request)).encode())
 
 
 def in_chunks(events: Iterable[str]) -> bytes:
-    """Return an event stream, each event a chunk of its own."""
+    """Return an event stream with one chunk for each event."""
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in (text.encode() for text in events)]
     return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
@@ -194,7 +194,7 @@ def with_length(status: int, body: bytes, headers: str = "") -> bytes:
 
 
 def _events(reply: Reply, request: dict[str, JsonValue], fragment: int) -> Iterator[str]:
-    """Yield the data of the events, cut up as the API does it: role, text, calls, finish reason, usage, end."""
+    """Yield the data of the events in the order of the API: role, text, calls, finish reason, usage, end."""
     options = request.get("stream_options")
     for delta in _deltas(reply, fragment):
         yield _chunk(request, [{"index": 0, "delta": delta, "finish_reason": None}])

@@ -1,4 +1,4 @@
-"""A conversation in Anthropic's Messages API: turns of content blocks, with marks for the cache."""
+"""A conversation in the form of Anthropic's Messages API: turns of content blocks, with cache marks."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 
 MARK: JsonValue = {"type": "ephemeral"}
-"""Kept for five minutes after its last use (platform.claude.com/docs/en/build-with-claude/prompt-caching)."""
+"""Cache mark. The server keeps the request up to it for five minutes after its last use.
+
+Source: platform.claude.com/docs/en/build-with-claude/prompt-caching.
+"""
 _MARKED = b',"cache_control":{"type":"ephemeral"}}'
 
 
 class EncodedTurns(EncodedMessages):
-    """The messages of a conversation as the turns of a request: each block encoded once, speakers in turn.
+    """The messages of a conversation as the turns of a request. The roles alternate; each block is encoded once.
 
-    Results of calls and what a person says after them are one turn of the user, the results first, for the API wants them
-    at once after the calls.
+    Results of calls and the user's next message are one turn of the user. The results are first, since the API requires
+    them directly after the calls.
     """
 
     def __init__(self, sight: Sight) -> None:
-        """Begin without a message; `sight` says which attachments are sent."""
+        """Start with an empty conversation; `sight` decides which attachments are sent."""
         self._sight = sight
         self._ids = WireIds(IdForm.RESPONSES)
         super().__init__(self._blocks)
 
     def turns(self, *, marked: bool) -> bytes:
-        """Return the array of turns; `marked`: with the marks that save."""
+        """Return the array of turns; `marked` adds the cache marks."""
         pieces = self.marked(_mark) if marked else self._encoded
         grouped: list[tuple[bytes, list[bytes]]] = []
         for message, piece in zip(self._messages, pieces, strict=True):
@@ -103,7 +106,7 @@ def tool_json(tool: ToolSpec) -> dict[str, JsonValue]:
 
 
 def system_field(text: str, *, marked: bool) -> bytes:
-    """Return the field of the system message; empty if it has no text. A mark covers the tools too."""
+    """Return the field of the system message, empty if it has no text. A mark here also caches the tools."""
     blocks = [
         block | ({"cache_control": MARK} if marked else {})
         for block in _text_blocks(join_pairs(text, errors="replace"))
@@ -112,16 +115,16 @@ def system_field(text: str, *, marked: bool) -> bytes:
 
 
 def _text_blocks(text: str) -> Iterator[dict[str, JsonValue]]:
-    """Yield a text as a block; a blank one is refused ("text content blocks must contain non-whitespace text")."""
+    """Yield a text as a block. A blank text is skipped ("text content blocks must contain non-whitespace text")."""
     if text.strip():
         yield {"type": "text", "text": text}
 
 
 def _input(arguments: str) -> JsonValue:
-    """Return the arguments of a call as the object that they must be; what is none is told as what it was."""
+    """Return the arguments of a call as an object. Invalid arguments become the value of `invalid_arguments`."""
     try:
         value = json.loads(sendable_arguments(arguments))
-        json.dumps(value, allow_nan=False)  # 1e999 is read, and written as what is no JSON
+        json.dumps(value, allow_nan=False)  # 1e999 is parsed as infinity, which is not valid JSON
     except (ValueError, RecursionError):
         return {"invalid_arguments": arguments}
     return dict(value)

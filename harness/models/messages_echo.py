@@ -1,6 +1,6 @@
 """The thinking of a reply of the Messages API, kept with the message and sent back unchanged.
 
-The API checks a signature of every block of thinking, and wants each at its place between text and calls
+The API checks the signature of every block of thinking, and requires its original place between text and calls
 (platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks").
 """
 
@@ -19,11 +19,14 @@ THINKING = frozenset(("thinking", "redacted_thinking"))
 _API = "messages"
 
 Part: TypeAlias = dict[str, JsonValue] | str | int
-"""A block of thinking, a piece of the text, or the number of a call."""
+"""A block of thinking, a piece of the text, or the index of a call."""
 
 
 def echo_of(layout: Sequence[Part]) -> str:
-    """Return a reply's parts as Message.echo: of text its length alone; empty where nothing was thought, or too much."""
+    """Encode the parts of a reply as Message.echo; a piece of text is stored as its length.
+
+    Empty if the reply has no thinking, or more than ECHO_CHARACTERS.
+    """
     if not any(isinstance(part, dict) for part in layout):
         return ""
     parts: list[JsonValue] = [{"text": len(part)} if isinstance(part, str) else part for part in layout]
@@ -32,10 +35,10 @@ def echo_of(layout: Sequence[Part]) -> str:
 
 
 def layout_of(echo: str, text: str, calls: int) -> tuple[Part, ...]:
-    """Return the parts of a message with this text and so many calls, in the order in which they came.
+    """Decode Message.echo: return the parts of a message with this text and this number of calls, in original order.
 
-    Empty where nothing was thought, another adapter made the echo, or it belongs to another text or to other calls: then
-    signatures would not be right.
+    Empty if the reply had no thinking, if another adapter wrote the echo, or if it does not fit the text or the number of
+    calls. Then the signatures would be invalid.
     """
     try:
         value = json.loads(echo) if echo.startswith('{"api":"messages"') else None

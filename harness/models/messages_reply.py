@@ -1,7 +1,7 @@
 """One reply of Anthropic's Messages API, assembled from its events or from its whole document.
 
-A block has a start and an end event, and is never stated as a whole. A delta for a block that is not open makes the
-whole reply ambiguous.
+A block has a start event, deltas and an end event; no event holds the whole block. A delta for a block that is not open
+makes the whole reply ambiguous.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 
 
 class _Block:
-    """One content block. `kind` is its type in the API. Types other than text, thinking and calls are neither run nor
-    sent back.
+    """One content block. `kind` is its type in the API.
+
+    Types other than text, thinking and calls are neither run nor sent back.
     """
 
     def __init__(self, value: dict[str, JsonValue]) -> None:
@@ -34,7 +35,7 @@ class _Block:
         self.call_id, self.name = word(value.get("id")), word(value.get("name"))
         self.is_complete = False
         self.texts: list[str] = []
-        """The shown parts of a text."""
+        """The displayed pieces of the text."""
         self.pieces: list[str] = []
         """The deltas of a call's arguments."""
         self.length = 0
@@ -43,7 +44,7 @@ class _Block:
 
     @property
     def arguments(self) -> str:
-        """The arguments of a call as text: the deltas, else what it began with."""
+        """The arguments of a call as text: the joined deltas, else the input of the start event."""
         if self.pieces:
             return "".join(self.pieces)
         stated = self.value.get("input")
@@ -52,28 +53,28 @@ class _Block:
         return "" if not stated and stated != [] else json.dumps(stated, ensure_ascii=False, separators=(",", ":"))
 
     def grow(self, name: str, text: str) -> None:
-        """Add to a field of thinking."""
+        """Append `text` to a field of a block of thinking."""
         self._grown.setdefault(name, []).append(text)
 
     def thinking(self) -> dict[str, JsonValue]:
-        """Return a block of thinking as it is sent back."""
+        """Return a block of thinking in the form to send back."""
         grown = {name: word(self.value.get(name)) + "".join(pieces) for name, pieces in self._grown.items()}
         return {**self.value, **grown}
 
 
 class MessagesReply:
-    """The events of one reply, put together; an Assembly."""
+    """Assembly of one reply from its events. Implements the Assembly protocol."""
 
     def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None) -> None:
-        """Take the API key, so that no error text repeats it, and how much is taken."""
+        """`secret` is the API key, which is masked in every error text; `bounds` limits the size of the reply."""
         self.chosen = False
-        """Whether any event of a message came in."""
+        """Whether any event of a message arrived."""
         self._secret = secret
         self._bounds = bounds or ReplyBounds()
         self._broken_off = ""
         self._reply_id = ""
         self._reason = ""
-        """Reason for which the message stopped. Empty until it has."""
+        """The stop reason of the message. Empty until it arrives."""
         self._counts: dict[str, JsonValue] = {}
         self._blocks: list[_Block] = []
         self._at: dict[int, _Block] = {}
@@ -84,7 +85,7 @@ class MessagesReply:
 
     @property
     def finished(self) -> bool:
-        """Whether the message said why it stopped; that a stream stops says nothing about the message."""
+        """Whether the stop reason of the message arrived. The end of the stream does not count."""
         return bool(self._reason)
 
     @property
@@ -104,7 +105,7 @@ class MessagesReply:
 
     @property
     def usage(self) -> Usage:
-        """Usage of the reply. The API counts tokens read from and written to a cache apart from other input."""
+        """Usage of the reply. The API counts tokens that are read from or written to a cache separately from other input."""
         counts = self._counts
         inward = [counts.get(name) for name in _COUNTS[:3]]
         numbers = [value for value in inward if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -115,7 +116,7 @@ class MessagesReply:
         return usage_of(input_tokens, counts.get("output_tokens"), read, written=written)
 
     def add(self, name: str, event: dict[str, JsonValue]) -> str:
-        """Take one event; return the text that it adds. Raises ModelError for an error in it."""
+        """Add one event; return its new text. Raises ModelError if the event holds an error."""
         kind = word(event.get("type")) or name
         match kind:
             case "message_start":
@@ -133,11 +134,11 @@ class MessagesReply:
             case "error":
                 raise broken_off(event, self._secret)
             case _:
-                pass  # an event that adds nothing of ours; message_stop says nothing that message_delta did not
+                pass  # an unused event; message_stop repeats what message_delta said
         return ""
 
     def add_document(self, message: dict[str, JsonValue]) -> str:
-        """Take a whole message; return its text. Raises ModelError for an error in it."""
+        """Add a whole message; return its text. Raises ModelError if it exceeds the bounds."""
         content = message.get("content")
         if message.get("type") != "message" and not isinstance(content, list):
             return ""
@@ -149,16 +150,16 @@ class MessagesReply:
         return "".join(texts)
 
     def end_text(self) -> str:
-        """Return the replacement for half a character at the end of the reply."""
+        """Return the replacement character if the reply ends with half a surrogate pair, else an empty string."""
         return self._text.end()
 
     def tear(self) -> None:
-        """Pass over an event in which the body ended: unless it said why the message stopped, the reply is cut anyway."""
+        """Ignore an event that the end of the body cut. Without a stop reason the reply counts as cut off anyway."""
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the received ids.
+        """Return the reply; its calls have the IDs that the server sent.
 
-        Raises CutReply if the message did not give a reason for its end, even if the body went on.
+        Raises CutReply if the message has no stop reason, or has calls and an unknown stop reason.
         """
         if not self._reason:
             raise CutReply(
@@ -189,7 +190,7 @@ class MessagesReply:
         return ModelResponse(text=self.text, tool_calls=calls, finish_reason=reason, usage=self.usage, echo=echo)
 
     def _begin(self, message: JsonValue) -> None:
-        """Take the message as it begins. A second one is another try behind a proxy: both may have calls."""
+        """Begin the message. A second one means that a proxy tried again; since both may have calls, the reply is broken."""
         self.chosen = True
         if not isinstance(message, dict):
             return
@@ -200,13 +201,13 @@ class MessagesReply:
         self._count(message.get("usage"))
 
     def _begin_block(self, value: JsonValue, index: int | None) -> str:
-        """Take a block as it begins, or as a document has it; return the text that it adds."""
+        """Add a block from its start event or from a document; return its new text."""
         self.chosen = True
         if not isinstance(value, dict):
             return ""
         existing = self._at.get(index) if index is not None else None
         if existing is not None and existing.value == value:
-            return ""  # said twice
+            return ""  # the event was sent twice
         if existing is not None or self._reason:
             self._broken_off = self._broken_off or ("two blocks at one place" if existing else "a block after the end")
             return ""
@@ -220,7 +221,7 @@ class MessagesReply:
         return self._show(block, word(value.get("text"))) if block.kind == "text" else ""
 
     def _add_delta(self, delta: JsonValue, index: int | None) -> str:
-        """Take a delta; return the text that it adds."""
+        """Add a delta; return its new text."""
         self.chosen = True
         block = self._block_at(index)
         if not isinstance(delta, dict):
@@ -243,11 +244,11 @@ class MessagesReply:
                 if self._thought <= ECHO_CHARACTERS:
                     block.grow(name, piece)
             case _:
-                pass  # of a block that the server runs itself, citations, or of a kind that is not known
+                pass  # for a block that the server runs itself, citations, or an unknown type
         return ""
 
     def _stop(self, event: dict[str, JsonValue]) -> None:
-        """Note the reason for the end, and the usage. Both may be repeated, but not changed."""
+        """Record the stop reason and the usage. A repeated stop reason must be the same, else the reply is broken."""
         self.chosen = True
         self._count(event.get("usage"))
         delta = event.get("delta")
@@ -259,12 +260,12 @@ class MessagesReply:
         self._reason = self._reason or reason
 
     def _count(self, usage: JsonValue) -> None:
-        """Note the reported usage: every number is of the whole message so far."""
+        """Record the reported usage. Every number is the total of the message so far."""
         if isinstance(usage, dict):
             self._counts |= {name: usage[name] for name in _COUNTS if usage.get(name) is not None}
 
     def _block_at(self, index: int | None) -> _Block | None:
-        """Return the block that an event points to; without a place, the last."""
+        """Return the block at an index; the last block for `None`."""
         if index is None:
             return self._blocks[-1] if self._blocks else None
         return self._at.get(index)
@@ -277,7 +278,7 @@ class MessagesReply:
             raise out_of_bounds("argument_characters", self._bounds.argument_characters)
 
     def _show(self, block: _Block, text: str) -> str:
-        """Keep `text` and return what can be shown of it. A further block of text is a paragraph of its own."""
+        """Append `text` to a block; return the text to display. Each further block of text starts a new paragraph."""
         if not text:
             return ""
         if not block.texts and any(other.texts for other in self._blocks if other is not block):
@@ -288,7 +289,7 @@ class MessagesReply:
 
 
 def _without_repeats(blocks: Sequence[_Block]) -> Iterator[_Block]:
-    """Yield one of each call that came twice, its id included; different calls of one id are two."""
+    """Yield the blocks without exact repetitions of a call. Different calls with the same ID are kept."""
     keys: set[tuple[str, str, str]] = set()
     for block in blocks:
         key = (block.call_id, block.name, block.arguments) if block.kind == "tool_use" else ("", "", "")
@@ -298,7 +299,7 @@ def _without_repeats(blocks: Sequence[_Block]) -> Iterator[_Block]:
 
 
 def _layout(blocks: Sequence[_Block]) -> Iterator[Part]:
-    """Yield the parts of a reply as they are sent back: no block of a kind that is not known."""
+    """Yield the parts of a reply to send back, without blocks of unknown types."""
     calls = 0
     for block in blocks:
         if block.kind in THINKING:

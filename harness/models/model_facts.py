@@ -1,4 +1,4 @@
-"""Figures about a model: its limits, its prices, and whether it takes pictures."""
+"""Facts about a model: its limits, its prices, and whether it accepts pictures."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MOST_DOLLARS = 1_000_000.0
 """Per million tokens."""
 _MILLION = 1_000_000
 
-# Where servers tell it, each in words of its own; the first that stands in a row counts.
+# Field names of several servers; the first one that a row has is used. Sources:
 # openrouter.ai/docs/models, platform.claude.com/docs/en/api/models/list, console.groq.com/docs/api-reference#models-list,
 # and vLLM's ModelCard (docs.vllm.ai, openai_compatible_server). llama-server has it as `n_ctx` in `meta` (README of its server,
-# ggml-org/llama.cpp); `n_ctx_train` there is the model's, of which the server may give less.
+# ggml-org/llama.cpp). Its `n_ctx_train` is the limit of the model; the server may be configured with less.
 _CONTEXT = ("context_length", "max_input_tokens", "context_window", "max_model_len")
 _MAX_OUTPUT = ("max_tokens", "max_completion_tokens")
 _PER_TOKEN = {
@@ -27,18 +27,18 @@ _PER_TOKEN = {
     "cache_write": "input_cache_write",
     "output": "completion",
 }
-"""OpenRouter's prices, in dollars per token, as text."""
+"""OpenRouter's price fields, by our names. They hold dollars per token, as text."""
 
 
 class ModelFacts(Record):
-    """Statements about a model. INVARIANT: a figure that nobody stated is `None`; none is a guess."""
+    """Facts about a model. INVARIANT: a fact that the source does not state is `None`, never a guess."""
 
     context: int | None = None
     """Maximum number of input tokens."""
     max_output: int | None = None
     """Maximum number of tokens of a reply."""
     input: float | None = None
-    """This and the next three in dollars per million tokens."""
+    """Price of input; this and the next three prices are in dollars per million tokens."""
     cached_input: float | None = None
     cache_write: float | None = None
     output: float | None = None
@@ -46,14 +46,14 @@ class ModelFacts(Record):
 
     @property
     def prices(self) -> Prices | None:
-        """Prices of a reply; `None` if that of input or output is unknown."""
+        """Prices of a reply; `None` if the price of input or output is unknown."""
         if self.input is None or self.output is None:
             return None
         return Prices(**{name: getattr(self, name) for name in field_names(Prices)})
 
 
 def facts_in(row: Mapping[str, object]) -> ModelFacts:
-    """Parse one model of a server's list. Total: fields that are not such figures are left out."""
+    """Parse one row of a server's model list. Never raises: invalid fields are left out."""
     top, pricing = _table(row.get("top_provider")), _table(row.get("pricing"))
     return ModelFacts(
         context=_tokens(row, _CONTEXT) or _tokens(_table(row.get("meta")), ("n_ctx",)),
@@ -73,14 +73,17 @@ def _tokens(row: Mapping[str, object], names: tuple[str, ...]) -> int | None:
 
 
 def _price(value: object) -> float | None:
-    """Return dollars per million out of dollars per token; only text, as OpenRouter has it: other units are numbers."""
+    """Convert dollars per token to dollars per million tokens.
+
+    Only text is accepted, as OpenRouter sends it: servers that send numbers use other units.
+    """
     if not isinstance(value, str) or len(value) > 30 or not value.isascii():
         return None
     try:
         dollars = round(float(value) * _MILLION, 6)
     except ValueError:
         return None
-    # OpenRouter says -1 where the price is another from call to call.
+    # OpenRouter sends -1 if the price varies from request to request.
     return dollars if math.isfinite(dollars) and 0 <= dollars <= MOST_DOLLARS else None
 
 

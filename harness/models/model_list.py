@@ -1,4 +1,4 @@
-"""The list of a server's models: `GET /models`, with a short deadline since a person waits for it."""
+"""The list of a server's models (`GET /models`). The deadline is short, since a user waits for the list."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ MOST_SECONDS = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_MODELS = 2_000
 _PAGE = "/models?limit=1000"
-"""Anthropic's API gives 20 of them unasked, and 1,000 at most (platform.claude.com/docs/en/api/models-list)."""
+"""Path for Anthropic's API. It lists 20 models by default, at most 1,000 (platform.claude.com/docs/en/api/models-list)."""
 
 
 def listed_models(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> tuple[str, ...]:
-    """Return the names of the server's models, sorted; those that a line can hold, at most MOST_MODELS.
+    """Return the sorted names of the server's models, at most MOST_MODELS. Names that do not fit on a line are left out.
 
-    Raises ModelError where it gives no list within `seconds`. Any thread may call this: it has connections of its own.
+    Raises ModelError if the server sends no list within `seconds`. Any thread may call this: it opens its own
+    connections.
     """
     return tuple(listed_facts(endpoint, seconds=seconds))
 
 
 def listed_facts(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> Mapping[str, ModelFacts]:
-    """Return the same names, each with what the server says of the model. Raises ModelError as `listed_models` does."""
+    """Return the facts about each model, by the names of `listed_models`. Raises ModelError as `listed_models` does."""
     client = OpenAIClient("", endpoint)
     try:
         path = _PAGE if endpoint.anthropic_version else "/models"
@@ -65,7 +66,7 @@ def _answer(client: OpenAIClient, path: str, ends: float) -> bytes:
 
 
 def _rows(answer: JsonValue) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
-    """Yield name and row of a list as OpenAI's API has it: `{"data": [{"id": ...}]}`. Raises NotJsonError."""
+    """Yield the name and the row of each model in an answer `{"data": [{"id": ...}]}`. Raises NotJsonError."""
     rows = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(rows, list):
         raise NotJsonError("no list")

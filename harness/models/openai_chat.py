@@ -1,4 +1,4 @@
-"""The chat completions API: the adapter for any server that speaks it, and what a conversation is in its requests."""
+"""Adapter for any server that speaks the chat completions API, and the form of a conversation in its requests."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _MARK = b'"cache_control":{"type":"ephemeral"}'
 
 
 class ChatDialect(Dialect):
-    """Chat completions, with every message and every list of tools encoded once."""
+    """Dialect of chat completions. Encodes each message and each list of tools once."""
 
     path = "/chat/completions"
     api = Api.CHAT
     lessons = (no_usage, wanted_echo, less_echo, no_cache_marks, other_output_field, no_streams)
-    # Of Claude behind a proxy: "Invalid `signature` in `thinking` block".
+    # From Claude behind a proxy: "Invalid `signature` in `thinking` block".
     reasoning_refused = regex(r"invalid\W+signature|thinking\W+block")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        """Take the model's name, and where its server is."""
+        """`endpoint` is the address of the server and its settings."""
         self._tools = EncodedTools(_tool_json)
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        """Apply the current quirks to later requests. Every message is encoded again."""
         quirks = self.quirks
         self._ids = WireIds(IdForm.NINE if quirks.nine_character_ids else IdForm.CHAT)
         self._messages = EncodedMessages(self._items)
@@ -86,7 +86,7 @@ class ChatDialect(Dialect):
             fields.setdefault(echo_names, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
         value: dict[str, JsonValue] = {"role": "assistant", "content": text}
         if message.tool_calls:
-            # Servers that turn "" away and servers that want the field to be there both take null.
+            # Some servers refuse "" and others require the field; both accept null.
             value["content"] = text or None
             value["tool_calls"] = [
                 self._call_json(call, extras[place] if place < len(extras) else None)
@@ -95,7 +95,7 @@ class ChatDialect(Dialect):
         return value | fields
 
     def _content(self, message: Message, text: str) -> JsonValue:
-        """Return text and attachments; a text alone, which every server takes, where none of them can be sent."""
+        """Return the content of a message with its attachments. If none can be sent, only its text."""
         addresses = [self.sight.address(attachment) for attachment in message.attachments]
         notes = [
             self.sight.in_place_of(attachment)
@@ -112,11 +112,11 @@ class ChatDialect(Dialect):
         )  # only a text may be marked
 
     def _parts(self, text: str) -> JsonValue:
-        """Return the content of a message: in one part where that may have to be marked."""
+        """Return the content of a text message: a list of one part if it may get a cache mark, else the text."""
         return [{"type": "text", "text": text}] if self._marks in _IN_CHAT and text.strip() else text
 
     def _marked(self, piece: bytes) -> bytes:
-        """Return a message with a mark: in the last part of its content, or beside a tool result that has none."""
+        """Return a message with a cache mark in the last part of its content, or next to a tool result without parts."""
         if piece.endswith(b'"}]}'):
             return piece[:-3] + b"," + _MARK + piece[-3:]
         is_result = self._marks is CacheMarks.RESULTS and piece.startswith(b',{"role":"tool"')
@@ -129,10 +129,10 @@ class ChatDialect(Dialect):
 
 
 def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
-    """Return the messages with the attachments of tool results in a message of the user's role after the last result.
+    """Return the messages with the attachments of tool results moved to a user message after the last result.
 
-    The API takes attachments in no other role, and no message may separate the results. The result itself mentions an
-    attachment that is not sent.
+    The API accepts attachments only from the user, and no message may separate the results. An attachment that is not
+    sent is mentioned in the result.
     """
     moved: list[Message] = []
     results: list[Message] = []

@@ -1,7 +1,7 @@
-"""One server's client out of the openai SDK (2.x and 3.x). No other module imports the SDK.
+"""Client of one server, built on the openai SDK (2.x and 3.x). No other module imports the SDK.
 
-The SDK does what it is best at: addresses, authentication, connections. Its typed calls are passed by: they encode the
-whole history anew for every turn, repair nothing, and retry out of sight. What it raises leaves here as FailedTry.
+The SDK handles addresses, authentication and connections. Its typed calls are not used: they encode the whole history
+again for every turn, repair nothing, and retry without notice. Its exceptions are converted to FailedTry.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     import openai
 
 SDK_SLACK_SECONDS = 60.0
-"""Seconds by which the SDK's deadlines exceed those here, so that they never expire first."""
+"""Seconds by which the SDK's deadlines exceed those of `Deadlines`, so that the SDK's never expire first."""
 MAX_REDIRECTS = 5
 
-# The body is read here as it comes: the SDK hands it over unread (`_base_client._process_response`).
+# Makes the SDK return the answer with an unread body (`_base_client._process_response`); the body is read here.
 _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
 
@@ -57,13 +57,13 @@ class _Transport(Protocol):
 
 
 class _Proxy:
-    """A transport through the proxy that the environment names, built for the first request that takes it.
+    """A transport through a proxy that the environment names. It is built for the first request through the proxy.
 
-    An address that goes round the proxy never needs the package that the proxy's protocol may need.
+    So a program whose addresses bypass the proxy never needs the package for the proxy's protocol.
     """
 
     def __init__(self, pattern: str, url: str, httpx: ModuleType, trusted: ssl.SSLContext, check: AnswerCheck) -> None:
-        """`pattern` names the addresses that the proxy is for (`all://`), as `mounts` of the client has it."""
+        """`pattern` selects the addresses for the proxy, such as `all://`, in the form of the client's `mounts`."""
         self._variable = f"{pattern.partition(':')[0].upper()}_PROXY"
         self._url = url
         self._httpx = httpx
@@ -72,14 +72,14 @@ class _Proxy:
         self._transport: _Transport | None = None
 
     def handle_request(self, request: object) -> object:
-        """Send a request. Raises FailedTry for a proxy that cannot be used, and what the transport raises."""
+        """Send a request. Raises FailedTry for an unusable proxy, and the exceptions of the transport."""
         self._check.proxy = f"{shown_address(self._url)} ({self._variable})"
         if self._transport is None:
             self._transport = self._built()
         return self._transport.handle_request(request)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections of the transport."""
         if self._transport is not None:
             self._transport.close()
 
@@ -96,12 +96,15 @@ class _Proxy:
 
 
 class OpenAIClient:
-    """A client of one server. One request at a time; INVARIANT: nothing is sent to another origin than its own."""
+    """A client of one server, for one request at a time.
+
+    INVARIANT: nothing is sent to an origin other than the server's.
+    """
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        """Import the SDK and build its client, which opens nothing yet; `model` is for error texts, and Azure's paths.
+        """Import the SDK and build its client, without opening a connection.
 
-        Raises ModelError (SETTINGS) where that cannot be.
+        `model` is used in error texts and in Azure's paths. Raises ModelError (SETTINGS) if the client cannot be built.
         """
         self._endpoint = endpoint
         self.connections = Connections()
@@ -111,18 +114,18 @@ class OpenAIClient:
             self._sdk = _sdk_client(model, endpoint, self.connections, self._check)
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - a broken installation, an address that is none
+        except Exception as error:  # noqa: BLE001 - a broken installation, an invalid address
             reason = excerpt(str(error), self._check.secret)
             raise _unusable(f"The openai client cannot be made: {type(error).__name__}: {reason}") from None
         self.close: Callable[[], object] = weakref.finalize(self, self._sdk.close)
         """Close the connections for good; this also happens when the client has no references left."""
         self.secret = self._check.secret = self._sdk.api_key
-        """The API key, for those who must not repeat it."""
+        """The API key, for callers that must mask it."""
         self.sdk = f"openai {_version()}"
-        """The SDK, with its version."""
+        """Name and version of the SDK."""
         base_url = str(self._sdk.base_url)
         self.address = self._check.address = shown_address(base_url)
-        """The server's address, safe to show."""
+        """The server's address, safe to display."""
         if not self.secret.strip():
             raise _unusable(_no_key(endpoint))
         if not self.secret.isascii() or not self.secret.isprintable():
@@ -134,9 +137,9 @@ class OpenAIClient:
     def send(self, path: str, body: bytes | None) -> Generator[bytes, None, None]:
         """POST `body` to `path` below the base URL and yield the body of the answer, in pieces that may be empty.
 
-        Without a body, GET it. Raises FailedTry alone. INVARIANT: when the generator is closed, the connection is
-        free again in any case. It is not reused if more bytes followed the answer, which would be taken for the
-        answer to the next request.
+        If `body` is None, send a GET. Raises only FailedTry. INVARIANT: when the generator is closed, the connection is
+        released. It is not reused if more bytes followed the answer: they would look like the answer to the next
+        request.
         """
         self._check.refusal = None
         try:
@@ -146,16 +149,16 @@ class OpenAIClient:
                     self.connections.reusable = False
             finally:
                 answer.close()
-        except Exception as error:  # noqa: BLE001 - the SDK lets errors of its parts through; here they get their class
+        except Exception as error:  # noqa: BLE001 - the SDK raises errors of its dependencies; `of` classifies them
             raise self._check.of(error) from None
 
     @property
     def refusal(self) -> FailedTry | None:
-        """The failure that an error status means by itself, from its arrival until the next request; else `None`."""
+        """The failure for the error status of the last request, set before the body is read. `None` without one."""
         return self._check.refusal
 
     def _send(self, path: str, body: bytes | None) -> _Answered:
-        """Send the request, again where the server moves it within its origin."""
+        """Send the request, and follow redirects within the origin."""
         for _ in range(MAX_REDIRECTS + 1):
             try:
                 headers = _headers(self._endpoint, self.secret)
@@ -200,8 +203,8 @@ def _sdk_client(model: str, endpoint: Endpoint, connections: Connections, check:
     )
     try:
         if endpoint.azure_api_version:
-            # Bodies are bytes here, so that the SDK cannot read the deployment out of them. It leaves it out of the
-            # paths that have none (the Responses API).
+            # Bodies are bytes here, so the SDK cannot find the deployment in them. It omits the deployment from paths
+            # that need none (the Responses API).
             return openai.AzureOpenAI(
                 api_key=endpoint.api_key,
                 azure_endpoint=_azure_resource(endpoint.base_url or ""),
@@ -223,11 +226,12 @@ def _sdk_client(model: str, endpoint: Endpoint, connections: Connections, check:
 
 
 def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
-    """Return the TLS settings with the trusted authorities. Empty for plain HTTP: reading the authorities takes 0.1 s.
+    """Return the TLS settings with the trusted authorities.
 
-    INVARIANT: nothing is sent to another origin, so that a server of plain HTTP is never followed into TLS.
+    For plain HTTP no authorities are loaded, since that takes 0.1 s. INVARIANT: nothing is sent to another origin, so
+    that a redirect from plain HTTP to TLS is never followed.
 
-    Raises ModelError (SETTINGS) where the environment names authorities that cannot be read.
+    Raises ModelError (SETTINGS) if the environment names authorities that cannot be read.
     """
     import ssl
 
@@ -251,9 +255,9 @@ def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
 
 
 def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]:
-    """Return the headers of a request besides the SDK's own.
+    """Return the headers of a request to add to the SDK's.
 
-    Anthropic takes an API key as `x-api-key` only (platform.claude.com/docs/en/api/overview, "Authentication").
+    Anthropic accepts an API key only as `x-api-key` (platform.claude.com/docs/en/api/overview, "Authentication").
     """
     more = endpoint.settings.extra_headers
     if not endpoint.anthropic_version:
@@ -269,7 +273,7 @@ def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]
 
 
 def _post(client: openai.OpenAI, path: str, body: bytes, headers: Mapping[str, str | openai.Omit]) -> _Answered:
-    """POST `body` through the SDK's generic request; 3.x takes bytes as `content`, 2.x as `body`."""
+    """POST `body` with the SDK's generic method. Version 3.x takes bytes as `content`, 2.x as `body`."""
     if "content" in (type(client).post.__kwdefaults__ or {}):
         answer = client.post(path, cast_to=object, content=body, options={"headers": headers})
     else:
@@ -294,5 +298,5 @@ def _no_key(endpoint: Endpoint) -> str:
 
 
 def _azure_resource(base_url: str) -> str:
-    """Return the address of an Azure resource, which people also give with the path that the SDK adds to it."""
+    """Return the address of an Azure resource without the path that the SDK adds. Users may include that path."""
     return base_url.rstrip("/").removesuffix("/v1").removesuffix("/openai")

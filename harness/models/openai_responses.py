@@ -1,4 +1,4 @@
-"""The Responses API: the adapter for any server that speaks it, and what a conversation is in its requests."""
+"""Adapter for any server that speaks the Responses API, and the form of a conversation in its requests."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from harness.regex import regex
 
 
 class ResponsesDialect(Dialect):
-    """The Responses API, with every message and every list of tools encoded once."""
+    """Dialect of the Responses API. Encodes each message and each list of tools once."""
 
     path = "/responses"
     api = Api.RESPONSES
     lessons = (no_encrypted_reasoning, no_streams)
     # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
-    # 'rs_1' not found", an item type that is not known.
+    # 'rs_1' not found", an unknown item type.
     reasoning_refused = regex(r"reasoning|encrypted.?content|\brs_")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        """Take the model's name, and where its server is."""
+        """`endpoint` is the address of the server and its settings."""
         self._tools = EncodedTools(_tool_json)
         self._ids = WireIds(IdForm.RESPONSES)
         self._instructions = ("", b"")
-        """The last system message, and the field that it became."""
+        """The last system message, and its encoded field."""
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        """Apply the current quirks to later requests. Every message is encoded again."""
         quirks = self.quirks
         self._messages = EncodedMessages(self._items)
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream) + b',"store":false'
@@ -62,10 +62,10 @@ class ResponsesDialect(Dialect):
         return ResponsesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Adapt to a refusal of `messages`; return whether their request is a different one now.
+        """Adapt to a refusal of `messages`; return whether the request for them differs now.
 
-        The reasoning that is sent back is dropped first; a server without encrypted reasoning is then never asked for
-        it.
+        First the reasoning that was sent back is omitted. After another refusal, encrypted reasoning is no longer
+        requested.
         """
         return self._forget_reasoning(refusal) or super().learn(refusal, messages)
 
@@ -81,7 +81,7 @@ class ResponsesDialect(Dialect):
                 yield from self._assistant_items(message, text, with_reasoning)
 
     def _content(self, message: Message, text: str) -> JsonValue:
-        """Return the text, or a list of it and the attachments; the output of a function takes both as well."""
+        """Return the text, or a list of the text and the attachments. Messages and outputs of functions accept both."""
         if not message.attachments:
             return text
         parts: list[JsonValue] = [{"type": "input_text", "text": text}] if text else []
@@ -93,7 +93,7 @@ class ResponsesDialect(Dialect):
         return parts
 
     def _assistant_items(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
-        """Yield text and calls, each after the reasoning that led to it; what nothing follows would be refused."""
+        """Yield the text and the calls, each after its reasoning. The API refuses reasoning without an item after it."""
         reasoning = read_echo(message.echo) if with_reasoning else []
         if text:
             yield from (item.value for item in reasoning if item.before == 0)
@@ -115,7 +115,7 @@ def _tool_json(tool: ToolSpec) -> JsonValue:
         "name": tool.name,
         "description": tool.description,
         "parameters": dict(tool.parameters),
-        # With true the API wants schemas of a kind that not all tools have; arguments are checked here anyway.
+        # Strict mode requires schemas that not all tools have. Harness validates the arguments anyway.
         "strict": False,
     }
 

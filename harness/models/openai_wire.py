@@ -1,6 +1,6 @@
-"""A model behind an OpenAI-compatible server: asks it, tries again where that is safe, and reads the reply.
+"""A model behind an OpenAI-compatible server: sends requests, retries where that is safe, and reads the reply.
 
-What differs between the APIs is behind `Dialect`; what a server is reached by, in openai_client.py.
+`Dialect` hides the differences between the APIs. openai_client.py connects to the server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OpenAIWire:
     """A model behind one server. One conversation, and one request, at a time."""
 
     dialect: ClassVar[type[Dialect]]
-    """The dialect of the API."""
+    """Class of the API's dialect."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class OpenAIWire:
         jitter: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`endpoint` is the model's address (`None`: as the SDK finds it). Nothing is imported, opened or sent yet.
+        """`endpoint` is the model's address (`None`: the SDK's default). Nothing is imported, opened or sent yet.
 
-        `sleep` waits before a retry. `stops` returns the number of requests to stop, for a thread that no signal
-        interrupts: then `complete` raises KeyboardInterrupt while it waits for an answer. `jitter` returns a number
-        from 0 to below 1 (default: random.random); `monotonic` is the clock of the deadlines.
+        `sleep` waits before a retry. `stops` returns how often the user asked to stop. It is for threads that no signal
+        interrupts: once it is not 0, `complete` raises KeyboardInterrupt while it waits for an answer. `jitter` returns
+        a number from 0 to below 1 (default: random.random); `monotonic` is the clock of the deadlines.
 
         Raises ValueError if the endpoint allows no attempt.
         """
@@ -52,7 +52,7 @@ class OpenAIWire:
             raise ValueError(f"attempts must be at least 1, not {endpoint.attempts}")
         self.name = model
         self.timing = Timing()
-        """Times of the last try."""
+        """Times of the steps of the last try."""
         self._endpoint = endpoint
         self._dialect = self.dialect(model, endpoint)
         self._sleep = sleep
@@ -64,7 +64,7 @@ class OpenAIWire:
 
     @property
     def quirks(self) -> Quirks:
-        """The server's peculiarities: those known at first, and those learned from refusals."""
+        """The server's quirks, including those learned from refusals."""
         return self._dialect.quirks
 
     @property
@@ -73,9 +73,9 @@ class OpenAIWire:
         return "" if self._client is None else self._client.sdk
 
     def warm_up(self) -> None:
-        """Import the SDK and build the client, in any thread: it takes longer than everything else before a request.
+        """Import the SDK and build the client ahead of the first request, since this is slow. Any thread may call it.
 
-        Raises nothing: a failure here recurs in `complete`, which can report it.
+        Never raises ModelError: the failure occurs again in `complete`, which can report it.
         """
         try:
             self._connected()
@@ -100,8 +100,8 @@ class OpenAIWire:
     ) -> ModelResponse:
         """Return the whole reply to `messages`; see Model.complete.
 
-        Sent again is what failed for a passing reason (see retries.py), and, at once, what was refused for a reason that
-        the dialect learns from.
+        A request that failed for a temporary reason is sent again (see retries.py). If the dialect can adapt to a
+        refusal, the adapted request is sent at once.
 
         Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and `sleep` pass
         through, KeyboardInterrupt at any moment.
@@ -158,12 +158,12 @@ class OpenAIWire:
             read_reply(exchange, clock, reply, on_text, self._monotonic)
         except OutOfTime as late:
             if client.refusal is not None and late.limit is not Limit.RUN:
-                raise client.refusal from None  # what it says about its status did not come to an end
+                raise client.refusal from None  # the body of the error is incomplete, but its status is known
             if not reply.finished:
                 raise self._late(late.limit, reply, client.address) from None
         except FailedTry as failure:
             if reply.finished and failure.fault is ModelFault.CONNECTION:
-                pass  # whatever became of the connection, the reply is whole
+                pass  # the connection failed after the reply was complete
             elif reply.started and failure.fault is ModelFault.CONNECTION:
                 raise reply.cut(str(failure).rstrip("."), ModelFault.CONNECTION) from None
             else:
@@ -171,12 +171,12 @@ class OpenAIWire:
         finally:
             self.timing = clock.timing
             if not exchange.close() or not client.connections.reusable:
-                self.close()  # the next request begins with new sockets
+                self.close()  # the next request opens new sockets
         for text in reply.end():
             on_text(text)
 
     def _late(self, limit: Limit, reply: ReplyBody, address: str) -> ModelError:
-        """Return the error for a deadline that passed."""
+        """Return the error for an exceeded deadline."""
         deadlines, timeout = self._endpoint.deadlines, ModelFault.TIMEOUT
         match limit:
             case Limit.RUN:

@@ -1,7 +1,7 @@
 """Well-known servers by name: address, key variable, and known deviations. Add a server with one entry.
 
-A deviation is listed here only if a page of the server's own says so, or its maintainers do. Deviations that any
-server may have are tolerated everywhere.
+A deviation is listed only if the server's documentation or its maintainers state it. Deviations that any server may
+have are tolerated for all servers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|\[::1\]|0\.0\.0\.0")
 
 
 class Api(Enum):
-    """The APIs; the values are those of the configuration."""
+    """The APIs, with their names in the configuration."""
 
     CHAT = "chat"
     RESPONSES = "responses"
     MESSAGES = "messages"
-    """Anthropic's own."""
+    """Anthropic's Messages API."""
 
 
 class Preset(Record):
@@ -35,28 +35,28 @@ class Preset(Record):
     """Name in `--provider` and the configuration."""
     title: str
     base_url: str | None
-    """Base URL. `None` for the OpenAI API itself, or (Azure) an address that only its owner knows."""
+    """Base URL. `None` for the OpenAI API itself, and for Azure, where each resource has its own address."""
     key_variable: str
-    """The environment variable that holds the key; empty where none is wanted."""
+    """Environment variable that holds the key. Empty if no key is needed."""
     base_url_variable: str = ""
-    """The environment variable that holds the address, where it is another than OPENAI_BASE_URL."""
+    """Environment variable that holds the address. Empty for OPENAI_BASE_URL."""
     api_version_variable: str = ""
-    """The environment variable that holds the API version (Azure), as the SDK reads it."""
+    """Environment variable that holds the API version (Azure), as the SDK reads it."""
     hosts: tuple[str, ...] = ()
-    """Hosts by which the server is recognised, those below them included. Empty for servers of one's own."""
+    """Hosts that identify the server, including their subdomains. Empty for a server that users run themselves."""
     api: Api = Api.CHAT
-    """The API unless the configuration names another."""
+    """The default API of the server."""
     start: str = ""
-    """The command that starts it, where it is a server of one's own."""
+    """Command that starts a server that users run themselves. Empty for other servers."""
     quirks: Quirks = Quirks()
 
 
-# OpenAI's own API returns no reasoning in chat completions, and refuses message fields that it does not know: what
-# another server gave a resumed conversation is not for it.
-# `max_tokens` is deprecated there, and refused by models that reason (platform.openai.com/docs/api-reference/chat/create).
+# OpenAI's API returns no reasoning in chat completions and refuses unknown message fields. So reasoning from another
+# server must not be sent to it in a resumed conversation.
+# `max_tokens` is deprecated, and reasoning models refuse it (platform.openai.com/docs/api-reference/chat/create).
 _STRICT = Quirks(echo=(), output_field="max_completion_tokens")
 
-# Behind each, the page that it is taken from.
+# The comment after `Preset(` is the source of each entry.
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -68,7 +68,7 @@ PRESETS: Mapping[str, Preset] = {
             hosts=("api.openai.com",),
             quirks=_STRICT,
         ),
-        # With an API version: by deployment. Without: the address ends in /openai/v1, and is like OpenAI's own.
+        # With an API version, requests name a deployment. Without, the address ends in /openai/v1 and works like OpenAI's.
         Preset(  # https://learn.microsoft.com/azure/foundry/openai/api-version-lifecycle
             name="azure",
             title="Azure OpenAI",
@@ -79,10 +79,10 @@ PRESETS: Mapping[str, Preset] = {
             hosts=("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"),
             quirks=_STRICT,
         ),
-        # Reasoning goes back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
-        # comes always; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting. Of Claude only what is
-        # marked is kept (openrouter.ai/docs/features/prompt-caching): the mark of a part goes to the tool result, one beside
-        # the content makes the request hang (NousResearch/hermes-agent#2391, #58129).
+        # Reasoning is sent back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
+        # is always sent; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting. For Claude only marked
+        # parts are cached (openrouter.ai/docs/features/prompt-caching). A mark in a part also works for a tool result; a mark
+        # next to the content makes the request hang (NousResearch/hermes-agent#2391, #58129).
         Preset(  # https://openrouter.ai/docs/api-reference/overview
             name="openrouter",
             title="OpenRouter",
@@ -108,8 +108,8 @@ PRESETS: Mapping[str, Preset] = {
             quirks=Quirks(echo=("reasoning_content",)),
         ),
         # Call ids of nine letters and digits: mistral-common, protocol/instruct/validator.py, and anomalyco/opencode#1680.
-        # Fields that are not known are refused with status 422, reasoning of earlier replies too (BerriAI/litellm#30835,
-        # charmbracelet/crush#1590); usage stands in the last chunk without being asked for.
+        # Unknown fields are refused with status 422, including reasoning of earlier replies (BerriAI/litellm#30835,
+        # charmbracelet/crush#1590). The last chunk always holds the usage.
         Preset(  # https://docs.mistral.ai/api
             name="mistral",
             title="Mistral",
@@ -118,7 +118,7 @@ PRESETS: Mapping[str, Preset] = {
             hosts=("api.mistral.ai",),
             quirks=Quirks(usage=False, echo=(), nine_character_ids=True),
         ),
-        # Thought signatures stand in each call's `extra_content`: ai.google.dev/gemini-api/docs/thought-signatures.
+        # Each call's `extra_content` holds a thought signature: ai.google.dev/gemini-api/docs/thought-signatures.
         Preset(  # https://ai.google.dev/gemini-api/docs/openai
             name="gemini",
             title="Google Gemini",
@@ -133,7 +133,7 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="XAI_API_KEY",
             hosts=("api.x.ai",),
         ),
-        # Names of models are those of their makers, with a slash; others get 404.
+        # Model names have the form MAKER/MODEL; others get 404.
         Preset(  # https://docs.together.ai/docs/inference/openai-compatibility
             name="together",
             title="Together AI",
@@ -155,7 +155,7 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="CEREBRAS_API_KEY",
             hosts=("api.cerebras.ai",),
         ),
-        # Made for trying out, says its own page; thinking is not returned, and fields that are not known are ignored.
+        # For trying out, according to its page. Thinking is not returned, and unknown fields are ignored.
         Preset(  # https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk
             name="anthropic",
             title="Anthropic, OpenAI-compatible end",
@@ -163,7 +163,7 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="ANTHROPIC_API_KEY",
             hosts=("api.anthropic.com",),
         ),
-        # Its address is that of the end above, which is what the host alone means.
+        # It has the same address as the preset above. The host alone selects that preset.
         Preset(  # https://platform.claude.com/docs/en/api/messages
             name="anthropic-messages",
             title="Anthropic, Messages API",
@@ -172,8 +172,9 @@ PRESETS: Mapping[str, Preset] = {
             hosts=("api.anthropic.com",),
             api=Api.MESSAGES,
         ),
-        # The variables are those of LiteLLM's own client (provider `litellm_proxy`). Marks: docs.litellm.ai/docs/completion,
-        # "Prompt Caching". Parts of a tool result go on as they are, and Anthropic takes no mark there (langchain#34920).
+        # The variables are those of LiteLLM's client (provider `litellm_proxy`). Marks: docs.litellm.ai/docs/completion,
+        # "Prompt Caching". LiteLLM passes parts of a tool result on unchanged, and Anthropic accepts no mark in them
+        # (langchain#34920).
         Preset(  # https://docs.litellm.ai/docs/providers/litellm_proxy
             name="litellm",
             title="LiteLLM proxy",
@@ -218,10 +219,10 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def preset_of(base_url: str | None) -> Preset | None:
-    """Return the preset of an address by its host. `None` for the address means OpenAI's own.
+    """Return the preset of an address by its host. `None` as the address means OpenAI's API.
 
-    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: such a guess has no
-    deviations, so that it changes no request.
+    An address on this machine is matched by its port. That is only a guess, good enough for a title. INVARIANT: a
+    guessed preset has no deviations, so that it changes no request.
     """
     if base_url is None:
         return PRESETS["openai"]

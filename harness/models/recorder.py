@@ -1,6 +1,6 @@
-"""A recorded model: its requests and replies go into a cassette, unchanged except for masked secrets.
+"""A model whose requests and replies are recorded in a cassette, unchanged except for masked secrets.
 
-INVARIANT: everything is written through the redactor, and no header, address or key of a request gets here at all.
+INVARIANT: every text of the conversation passes through the redactor. Headers, addresses and keys never get here.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC 
 
 
 class RecordingModel:
-    """Another model, whose requests and replies are written down as they happen: a run that is killed leaves those so far.
+    """Wrapper of a model that records each request and reply at once, so that a killed run leaves those so far.
 
-    A reply that did not come (an interrupt, the end of the run's time) is not written: that was not the model's doing.
+    A reply that was interrupted, or dropped at the end of the run's time, is not recorded: the model did not cause that.
     """
 
     def __init__(self, model: Model, path: str, redactor: Redactor, *, workspace: str = "", api: str = "") -> None:
-        """Create the file at `path`, mode 0600. `workspace` is the absolute path of the workspace; `api` is only
-        noted.
+        """Create the file at `path`, mode 0600.
 
-        A file without a request that is never closed is removed with this object, or when the program ends: a run
-        that did not start leaves nothing in the way of the next one.
+        `workspace` is the absolute path of the workspace. `api` is only written to the header.
+
+        The file is removed with this object, or when the program exits, if no request was recorded and `close` was
+        not called: a run that did not start must not block the next one.
 
         Raises UsageError if the file exists or cannot be created.
         """
         self.path = path
         self.problem = ""
-        """Reason why the file is incomplete. Empty if it is whole. It ends before the missing part, never inside it."""
+        """Reason why the file is incomplete, empty if it is complete. An incomplete file still ends with a whole line."""
         self._model = model
         self._redact = redactor.redact
         self._outlines = Outlines(redactor.redact, {workspace: "<workspace>"})
@@ -63,12 +64,12 @@ class RecordingModel:
 
     @property
     def name(self) -> str:
-        """The name of the model that answers."""
+        """The name of the recorded model."""
         return self._model.name
 
     @property
     def client(self) -> str:
-        """Name and version of that model's client, if it has one."""
+        """Name and version of the recorded model's client. Empty if it has none."""
         client = getattr(self._model, "client", "")
         return client if isinstance(client, str) else ""
 
@@ -150,7 +151,7 @@ class RecordingModel:
         self._write(exchange_fields(self._requests, exchange))
 
     def _write(self, fields: Mapping[str, JsonValue]) -> None:
-        """Add a line, or none of it: then `problem` says why, and nothing follows."""
+        """Append a whole line. On failure set `problem`, write no part of the line, and append no further lines."""
         if self.problem:
             return
         line = line_of(fields)
@@ -182,7 +183,7 @@ def _create(path: str) -> int:
 
 
 def _remove(path: str, status: os.stat_result, maker: int) -> None:
-    """Remove the file that was made at `path`; not where this is a copy of the process that made it (fork)."""
+    """Remove the file that process `maker` created at `path`. Do nothing in a fork of that process."""
     try:
         if os.getpid() == maker and os.path.samestat(os.lstat(path), status):
             os.unlink(path)
@@ -191,7 +192,7 @@ def _remove(path: str, status: os.stat_result, maker: int) -> None:
 
 
 def _write_all(descriptor: int, line: bytes, size: int) -> None:
-    """Write the line behind the `size` bytes that the file has, or leave it as it was. Raises OSError."""
+    """Append the line to a file of `size` bytes. Raises OSError; the file is unchanged then."""
     rest = memoryview(line)
     try:
         while rest:  # a disk that fills up gives a short write and no error (write(2))

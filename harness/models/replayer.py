@@ -1,6 +1,6 @@
-"""A model that is a cassette: recorded replies in their order, without network, key or waiting.
+"""A model that replays a cassette: the recorded replies in order, without network, key or waiting.
 
-A cassette is input from outside. What it asks for goes through the gate as what any model asks for.
+A cassette is untrusted input. Its tool calls go through the gate like those of any model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.safe_files import read_small
 
 
 class ReplayingModel:
-    """The model's side of a recorded run. One conversation at a time."""
+    """Model that answers from a cassette. One conversation at a time."""
 
     client = f"cassette {VERSION}"
     """Name and version of the client, for the log."""
@@ -48,21 +48,20 @@ class ReplayingModel:
         redactor: Redactor | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the whole file. `tell` is called at most once: with the first difference from the recorded
-        conversation.
+        """Read the whole file. `tell` is called at most once, with the first difference from the recorded conversation.
 
-        `workspace` is the absolute path of the present workspace: it replaces the recorded one in replies. `redactor`
-        masks the compared texts as the recorded ones were masked.
+        `workspace` is the absolute path of the current workspace, which replaces the recorded path in replies.
+        `redactor` masks the texts before they are compared with the recorded ones, which were masked too.
 
-        Raises UsageError for a file that is not a whole cassette. A last line without its end is skipped (`notes`).
+        Raises UsageError for an invalid cassette. A last line without a newline is skipped and reported in `notes`.
         """
         self.path = path
         data = _read(path)
         self.sha256 = hashlib.sha256(data).hexdigest()
-        """Digest of the file."""
+        """SHA-256 of the file."""
         self.header, self._exchanges, torn = _parsed(path, data)
         self.notes = _notes(self.header, len(self._exchanges), torn=torn)
-        """Notes for the person about the file."""
+        """Notes about the file, to show to the user."""
         self._tell = tell
         self._monotonic = monotonic
         self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
@@ -70,26 +69,26 @@ class ReplayingModel:
         self._recorded: list[MessageOutline] = []
         self._position = 0
         self.diverged: Divergence | None = None
-        """The first difference of the conversation."""
+        """The first difference from the recorded conversation. `None` if there is none so far."""
 
     @property
     def name(self) -> str:
-        """The name of the model that was recorded."""
+        """The name of the recorded model."""
         return self.header.model
 
     @property
     def log_fields(self) -> dict[str, JsonValue]:
-        """Fields about it in the log's first record."""
+        """Fields about the cassette for the first record of the log."""
         return {"path": self.path, "sha256": self.sha256}
 
     @property
     def unused(self) -> int:
-        """Number of unused replies."""
+        """Number of recorded replies that have not been replayed."""
         return max(len(self._exchanges) - self._position, 0)
 
     @property
     def marks(self) -> str:
-        """The marks of masked secrets in the replies: a call that holds one must not run with it (Redactor.note)."""
+        """The marks of masked secrets in all replies. A call that contains a mark must not run (see Redactor.note)."""
         replies = (exchange.came for exchange in self._exchanges)
         texts = (
             text
@@ -108,9 +107,9 @@ class ReplayingModel:
         on_retry: Callable[[Retry], None],
         seconds: float | None = None,
     ) -> ModelResponse:
-        """Return the next recorded reply, whatever the request, or raise the recorded error; see Model.complete.
+        """Return the next recorded reply or raise the recorded error, regardless of the request; see Model.complete.
 
-        Raises ModelError if none is left, and if reporting the retries takes longer than `seconds`.
+        Raises ModelError if no reply is left, or if reporting the retries takes longer than `seconds`.
         """
         started = self._monotonic()
         if self._position >= len(self._exchanges):
@@ -160,7 +159,7 @@ def _read(path: str) -> bytes:
 
 
 def _parsed(path: str, data: bytes) -> tuple[Header, list[RecordedExchange], bool]:
-    """Return the content of a cassette, and whether its last line lacks its end. Raises UsageError."""
+    """Parse a cassette; return its content and whether its last line lacks a newline. Raises UsageError."""
     first, *lines = data.split(b"\n")
     torn = bool(lines) and lines.pop() != b""
     exchanges: list[RecordedExchange] = []
@@ -186,7 +185,7 @@ def _notes(header: Header, count: int, *, torn: bool) -> tuple[str, ...]:
 
 
 def _mover(recorded: str, now: str) -> Callable[[ModelResponse], ModelResponse]:
-    """Return a function that replaces the recorded workspace with the present one."""
+    """Return a function that replaces the recorded workspace with the current one in a reply."""
     if not now or recorded == now or not recorded.startswith("/") or len(recorded) < 2:
         return lambda response: response
 

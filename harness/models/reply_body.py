@@ -1,7 +1,7 @@
-"""The body of one answer: fed piece by piece, it becomes one whole reply, or an error that says what came instead.
+"""The body of one answer. Its pieces are assembled to one whole reply, or to an error that describes the content.
 
-INVARIANT: however the bytes are sliced, the outcome is the same. Nothing of a reply that did not say that it is finished
-is ever handed out as one.
+INVARIANT: the result does not depend on how the bytes are split into pieces. A reply that was not marked as finished is
+never returned as a reply.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from harness.record import replace
 from harness.regex import regex
 
 _EDGE_CHARACTERS = 65_536
-"""Characters of a long text that are searched for marks, from its start and from its end: the places of calls."""
+"""Number of characters at each end of a long text that are searched for marks. Calls occur at the start or the end."""
 _HEAD_CHARACTERS = 400
-"""Characters searched for the tool's name, from a mark."""
+"""Number of characters from a mark on that are searched for the tool's name."""
 
 # A mark opens a call in the format of some model family: Mistral `[TOOL_CALLS]`; Qwen, Hermes, GLM `<tool_call>`; Llama
-# `<|python_tag|>` and `<function=NAME>`; Kimi, DeepSeek, Granite, LFM, MiniMax and others further tags that speak of tools,
+# `<|python_tag|>` and `<function=NAME>`; Kimi, DeepSeek, Granite, LFM, MiniMax and others: further tags that mention tools,
 # functions or calls; Cline `<NAME><path>`; gpt-oss `<|channel|>commentary to=functions.NAME`; ReAct `Action: NAME`.
 _MARK = regex(
     r"\[TOOL_(?:CALLS|REQUEST)\]|<(?=\w{1,64}>\s{0,9}<\w)|Action: |"
     r"<[|\uff5c]?[\w:\uff5c]{0,20}?(?:tool|function|invoke|call|python_tag|plugin)|"
     r"(?:<\|channel\|>|<\|start\|>assistant|assistant)(?:commentary|analysis)? ?to="
 )
-# Between the mark and the tool's name: tags, JSON with a name in it, and words of these formats.
+# Text that may separate the mark from the tool's name: tags, JSON keys before a name, and words of these formats.
 _NAMED = regex(
     r"(?:\s|\[TOOL_\w+\]|\"(?:type|id)\"\s*:\s*\"[^\"]{0,80}\"\s*,|\"(?:function|name|tool|tool_name)\"\s*:|[\[{\"]|"
     r"</?[|\uff5c][^<>\n]{1,60}[|\uff5c]>|<[\w:\uff5c]{0,20}?(?:tool|function|invoke|call)\w{0,30}(?:\s+name)?[=>]|<|"
@@ -50,7 +50,7 @@ _THOUGHT = regex(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.D
 
 
 def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
-    """Raise ModelError for a reply without calls whose text calls an offered tool."""
+    """Raise ModelError if a reply has no calls, but its text calls a tool of `offered`."""
     if not reply.tool_calls and (name := unread_call(reply.text, offered)):
         raise ModelError(
             f"The model called {name}, but its server left the call in the text instead of parsing it, so that no tool "
@@ -64,10 +64,11 @@ def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
 def unread_call(text: str, offered: AbstractSet[str]) -> str:
     """Return the name of an offered tool that `text` calls in the format of some model. Empty if it calls none.
 
-    A call begins with a mark, at the start of a line or behind another tag, and names its tool at once; or it is JSON or
-    Python alone, with arguments, from the start of a line to the end of the text. Thoughts before it are skipped, and so is
-    one code block around the whole text; text within any other code block is a quotation. The middle of a long text is not
-    searched.
+    A call is one of two forms. It begins with a mark, at the start of a line or after another tag, directly followed by
+    the name of the tool. Or it is JSON or Python with arguments, from the start of a line to the end of the text.
+
+    Reasoning before the call is skipped, and so is a code block around the whole text. Text within any other code block
+    counts as a quotation. The middle of a long text is not searched.
     """
     text = without_thoughts(text) or text
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
@@ -76,10 +77,10 @@ def unread_call(text: str, offered: AbstractSet[str]) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Return `text` without the tagged reasoning at its start, and without white space around it.
+    """Return `text` without the tagged reasoning at its start, and without surrounding white space.
 
-    Reasoning whose closing tag is missing has no end. Its opening tag may be missing where nothing follows it, for some
-    templates put that tag into the prompt.
+    Reasoning without a closing tag extends to the end of the text. The opening tag may be missing if the text ends with
+    the closing tag, since some templates put the opening tag into the prompt.
     """
     thought = _THOUGHT.match(text)
     rest = text[thought.end() :].strip() if thought is not None else text.strip()
@@ -128,7 +129,10 @@ def _bare_call(text: str, offered: AbstractSet[str]) -> str:
 
 
 def _named_in(value: JsonValue, offered: AbstractSet[str]) -> str:
-    """Return the offered tool that a JSON value calls, or all values of a list call. Empty if there is none."""
+    """Return the name of the offered tool that a JSON value calls. Empty if it calls none.
+
+    For a list, every value must be a call; the first name is returned.
+    """
     if isinstance(value, list):
         names = [_named_in(item, offered) for item in value]
         return names[0] if names and all(names) else ""
@@ -148,7 +152,7 @@ _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
 
 
 class _Shape(Enum):
-    """The form of a body, by its first byte; content types are not trusted."""
+    """The format of a body, determined by its first byte. Content types are not trusted."""
 
     UNKNOWN = "unknown"
     EVENTS = "events"
@@ -157,12 +161,12 @@ class _Shape(Enum):
 
 
 class ReplyBody:
-    """The body of one answer, fed piece by piece: an event stream, or one JSON document where a stream was asked for."""
+    """The body of one answer, fed piece by piece. It is an event stream or one JSON document, even if a stream was
+    requested.
+    """
 
     def __init__(self, assembly: Assembly, *, secret: str = "", bounds: ReplyBounds | None = None) -> None:
-        """`assembly` assembles the reply, `secret` is the API key to keep out of error texts, `bounds` limits the
-        reply.
-        """
+        """`assembly` assembles the reply, `secret` is the API key to mask in error texts, `bounds` limits the reply."""
         self.events = 0
         """Number of received events with data."""
         self._bounds = bounds or ReplyBounds()
@@ -185,28 +189,28 @@ class ReplyBody:
 
     @property
     def finished(self) -> bool:
-        """Whether the reply said that it is finished: a finish reason or `[DONE]`."""
+        """Whether a finish reason or `[DONE]` arrived."""
         return self._done or self._assembly.finished
 
     @property
     def over(self) -> bool:
-        """Whether `[DONE]` came in, after which nothing counts."""
+        """Whether `[DONE]` arrived. Everything after it is ignored."""
         return self._done
 
     @property
     def is_shown(self) -> bool:
-        """Whether any of its text, or the beginning of a call, has come in."""
+        """Whether any text of the reply, or the beginning of a call, has arrived."""
         return self._assembly.call_count > 0 or self._has_text
 
     @property
     def arrived(self) -> bool:
-        """Whether anything came in, keep-alives too."""
+        """Whether any byte arrived, including keep-alives."""
         return self._size > 0
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the pieces of text that `data` completes.
+        """Add a piece of the body; return the pieces of text that it completes.
 
-        Raises ModelError for an error that the provider reports, broken JSON, a web page, or more than the bounds.
+        Raises ModelError for an error reported by the provider, invalid JSON, a web page, or a reply beyond the bounds.
         """
         self._size += len(data)
         if self._size > self._bounds.bytes:
@@ -241,10 +245,10 @@ class ReplyBody:
     def response(
         self, taken_ids: AbstractSet[str] = frozenset(), offered: AbstractSet[str] = frozenset()
     ) -> ModelResponse:
-        """Return the reply, after `end`, each of its calls with an id that is neither in `taken_ids` nor another call's.
+        """Return the reply; call this after `end`. Each call gets an ID that is unique and not in `taken_ids`.
 
-        Raises CutReply if it was never marked as finished; ModelError if the body was no reply at all, or if its text
-        calls a tool of `offered` in a form that its server did not read.
+        Raises CutReply if the reply was never marked as finished. Raises ModelError if the body is not a reply, or if
+        its text calls a tool of `offered` in a form that the server did not parse.
         """
         assembly = self._assembly
         if self._shape is not _Shape.JSON:
@@ -261,7 +265,7 @@ class ReplyBody:
         return replace(reply, tool_calls=told_apart(reply.tool_calls, taken_ids))
 
     def cut(self, reason: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
-        """Return the error for a reply that broke off because of `reason`."""
+        """Return the error for a reply that was cut off for `reason`."""
         return CutReply(f"The reply was cut off: {reason}. {self._so_far()}", fault=fault)
 
     def _so_far(self) -> str:
@@ -269,8 +273,8 @@ class ReplyBody:
         return f"None of it was used ({count} characters of text, {calls} tool calls begun)."
 
     def _look(self, data: bytes) -> bytes:
-        """Decide the shape by the first byte that is not white, and return the data that counts."""
-        if self._waiting is not None:  # nothing but perhaps a part of the byte-order mark came before
+        """Determine the format by the first byte that is not white space. Return the data without leading white space."""
+        if self._waiting is not None:  # the body so far is at most a part of the byte-order mark
             data = self._waiting + data
             self._waiting = data if BOM.startswith(data) else None
             data = b"" if self._waiting is not None else data.removeprefix(BOM)
@@ -305,7 +309,7 @@ class ReplyBody:
         return text
 
     def _event_value(self, data: bytes, *, last: bool) -> dict[str, JsonValue] | None:
-        """Return the content of an event; `None` for the `last` one, if the end of the stream cut it."""
+        """Parse the data of an event. Return `None` for the `last` event if the end of the stream cut it."""
         try:
             chunk = read_json(data)
         except AmbiguousKey as twice:
@@ -314,7 +318,7 @@ class ReplyBody:
             if not last:
                 raise ModelError(f"The provider sent an event that is not valid JSON: {self._quote(data)}") from None
             if not b"[DONE]".startswith(data.strip()):
-                self._assembly.tear()  # and without a finish reason the reply is cut
+                self._assembly.tear()  # without a finish reason, the reply counts as cut off
             return None
         if not isinstance(chunk, dict):
             raise ModelError(f"The provider sent an event that is not a JSON object: {self._quote(data)}")
@@ -376,7 +380,7 @@ class ReplyBody:
 
 
 def _too_deep() -> ModelError:
-    """Return the error for an arguments object that is nested as deep as the parser just allows."""
+    """Return the error for arguments that can be parsed, but are nested too deeply for further processing."""
     return ModelError("The provider sent tool arguments that are nested too deeply to read.")
 
 

@@ -1,6 +1,6 @@
-"""The common part of request bodies: each message and tool is encoded once, so that a turn costs only its additions.
+"""The common part of request bodies. Each message and tool is encoded once, so that a turn encodes only new messages.
 
-INVARIANT: a body depends on the messages alone, not on earlier requests.
+INVARIANT: a body depends only on its messages, not on earlier requests.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MAX_NAME_CHARACTERS = 64
 """Maximum length of a function's name."""
 
 MARKED_RUNS = 2
-"""Number of marked runs of messages between replies. Four marks are allowed in all, the others are of tools and
-system.
+"""Number of runs of messages between replies that get a cache mark. A request may have four marks in total; the other
+two are for the tools and the system message.
 """
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
@@ -29,30 +29,30 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=di
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
 
 ItemsOf: TypeAlias = Callable[[Message, bool], Iterable[JsonValue]]
-"""Turns a message into elements, possibly none; the flag includes its reasoning."""
+"""Converts a message to the elements of the array, possibly none. The flag says whether to include its reasoning."""
 
 
 class EncodedMessages:
-    """The messages of a conversation as the elements of a JSON array, each encoded once.
+    """The messages of a conversation as the elements of a JSON array. Each message is encoded once.
 
-    User messages that follow each other are joined by an empty line: strict servers want the roles to alternate.
-    Assistant messages with neither text nor calls are left out.
+    Consecutive user messages are joined with an empty line, since strict servers require alternating roles. Assistant
+    messages with neither text nor calls are left out.
     """
 
     def __init__(self, items: ItemsOf) -> None:
-        """`items` turns a message into elements."""
+        """`items` converts a message to elements."""
         self._items = items
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
-        """For each message its elements, each with a comma before it; of a joined run only the last has any."""
+        """Encoded elements of each message, each after a comma. In a run of joined messages only the last entry has any."""
         self._echoing: list[int] = []
-        """The places of the messages that may hold reasoning."""
+        """Indexes of the messages that may hold reasoning."""
         self._reasoning_from = 0
         self._call_ids: set[str] = set()
 
     @property
     def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages."""
+        """IDs of all calls in the messages."""
         return self._call_ids
 
     def __len__(self) -> int:
@@ -60,18 +60,18 @@ class EncodedMessages:
         return len(self._messages)
 
     def may_reason(self, start: int) -> bool:
-        """Say whether a message at the place `start`, or a later one, may hold reasoning."""
+        """Return whether a message at index `start` or later may hold reasoning."""
         return any(place >= start for place in self._echoing)
 
     def update(self, messages: Sequence[Message], *, reasoning_from: int = 0) -> None:
-        """Take the messages of the next request; only what differs from the ones before is encoded.
+        """Set the messages of the next request. Only messages that differ from the previous request are encoded.
 
-        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without.
+        Messages at index `reasoning_from` and later include their reasoning, earlier ones do not.
         """
         common = self._common(messages)
         if not common == len(self._messages) == len(messages):
             while common and _joins(self._messages[common - 1]):
-                common -= 1  # the run may go on, or have lost its end
+                common -= 1  # the run may be longer or shorter now
             self._keep(common)
         self._move_reasoning(reasoning_from)
         run: list[Message] = []
@@ -85,7 +85,7 @@ class EncodedMessages:
         self._add_run(run)
 
     def array(self, mark: Callable[[bytes], bytes] | None = None) -> list[bytes]:
-        """Return the pieces of the array, brackets included; `mark` makes of a piece one up to which the request is kept."""
+        """Return the pieces of the array, including its brackets. `mark` adds a cache mark to a piece; `None`: no marks."""
         encoded = self._encoded if mark is None else self.marked(mark)
         pieces = [piece for piece in encoded if piece]
         if pieces:
@@ -93,11 +93,11 @@ class EncodedMessages:
         return [b"[", *pieces, b"]"]
 
     def marked(self, mark: Callable[[bytes], bytes]) -> list[bytes]:
-        """Return the elements of each message, with marks for the cache.
+        """Return the elements of each message, with cache marks.
 
-        The system message, the newest messages to the model, and the newest before its last reply get marks. The
-        next request begins with the former, this one with the latter: a server searches for a cached beginning only
-        some blocks before a mark, and there may be more of them between two replies.
+        Marked are the system message, the last message after the model's last reply, and the last message before that
+        reply. The mark after the reply is for the next request. The mark before it finds the beginning that the previous
+        request cached: a server searches only a limited number of blocks before a mark, and one reply may have more.
         """
         pieces = list(self._encoded)
         marked = {0} if pieces and self._messages[0].role is Role.SYSTEM else set()
@@ -115,9 +115,9 @@ class EncodedMessages:
         return pieces
 
     def _common(self, messages: Sequence[Message]) -> int:
-        """Return the number of messages at the start that are those of the previous request."""
+        """Return the number of leading messages that are the same as in the previous request."""
         length = len(self._messages)
-        if list(messages[:length]) == self._messages:  # as good as always; compared in C, by identity first
+        if list(messages[:length]) == self._messages:  # the usual case; compared in C, by identity first
             return length
         count = 0
         for old, new in zip(self._messages, messages, strict=False):
@@ -133,7 +133,7 @@ class EncodedMessages:
             self._call_ids = {call.id for message in self._messages for call in message.tool_calls}
 
     def _move_reasoning(self, start: int) -> None:
-        """Encode anew what was encoded with its reasoning and goes without it from now on, or the other way round."""
+        """Include reasoning only from index `start` on. Encode again each message for which that changes."""
         first, last = sorted((start, self._reasoning_from))
         self._reasoning_from = start
         if first == last:
@@ -151,7 +151,7 @@ class EncodedMessages:
         self._call_ids.update(call.id for call in message.tool_calls)
 
     def _add_run(self, run: Sequence[Message]) -> None:
-        """Add user messages, with what is left out between them, as one."""
+        """Add the user messages of a run as one message. Empty assistant messages in the run are left out."""
         user_messages = [message for message in run if message.role is Role.USER]
         self._messages.extend(run)
         self._encoded.extend(b"" for _ in run)
@@ -167,16 +167,16 @@ class EncodedMessages:
 
 
 class EncodedTools:
-    """A list of tools as a field of a body, encoded when it changes."""
+    """A list of tools as a field of a body. It is encoded only when it changes."""
 
     def __init__(self, item: Callable[[ToolSpec], JsonValue]) -> None:
-        """`item` turns a tool into an element."""
+        """`item` converts a tool to an element of the list."""
         self._item = item
         self._tools: tuple[ToolSpec, ...] = ()
         self._encoded = b""
 
     def field(self, tools: Sequence[ToolSpec]) -> bytes:
-        """Return `,"tools":[...]`, empty without tools: servers refuse an empty list."""
+        """Return `,"tools":[...]`. Empty without tools, since servers refuse an empty list."""
         if self._tools != (offered := tuple(tools)):
             self._tools = offered
             self._encoded = b',"tools":' + encoded([self._item(tool) for tool in offered]) if offered else b""
@@ -192,15 +192,16 @@ def encoded(value: JsonValue) -> bytes:
 
 
 def sendable_name(name: str) -> str:
-    """Return a name that is taken back: an invented one such as `functions.bash` would make every later request fail."""
+    """Return a tool name that servers accept in a request. A name that the model invented, such as `functions.bash`,
+    would make every later request fail.
+    """
     return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME_CHARACTERS] or "unknown"
 
 
 def sendable_arguments(arguments: str) -> str:
-    """Return arguments that every server can read: vLLM and Ollama parse them, and fail unless they are a JSON
-    object.
+    """Return arguments that every server can parse. vLLM and Ollama fail unless they are a JSON object.
 
-    A JSON object is sent back unchanged.
+    A JSON object is returned unchanged. Other text becomes the value of `invalid_arguments`.
     """
     try:
         value = json.loads(arguments, parse_constant=_refuse)
@@ -216,10 +217,10 @@ def _refuse(constant: str) -> JsonValue:
 
 
 def is_reply(message: Message) -> bool:
-    """Say whether a message is the model's, and says anything."""
+    """Return whether a message is a reply of the model with text or calls."""
     return message.role is Role.ASSISTANT and bool(message.content or message.tool_calls)
 
 
 def _joins(message: Message) -> bool:
-    """Say whether a message is part of a run: the person's, or an assistant's that says nothing."""
+    """Return whether a message is part of a run: a user message, or an empty assistant message."""
     return message.role is Role.USER or (message.role is Role.ASSISTANT and not is_reply(message))

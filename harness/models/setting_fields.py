@@ -1,4 +1,4 @@
-"""Settings of a model as fields of a request: how each API calls them, and which of them it has."""
+"""Settings of a model as fields of a request. Each API supports some settings and has its own field names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FIELDS: Mapping[Api, Mapping[str, str]] = {
         "service_tier": "service_tier",
     },
 }
-"""Field of each setting, by API; a dot leads into a field of a field."""
+"""Field of each supported setting, by API. A dot separates the name of an object from the name of its field."""
 _TITLES = {
     Api.CHAT: "Chat completions have",
     Api.RESPONSES: "the Responses API has",
@@ -50,9 +50,9 @@ OWN_FIELDS = frozenset(
     "model messages input instructions system tools functions stream stream_options store include n "
     "previous_response_id conversation background".split()
 )
-"""Fields that hold the conversation, or change the form of a reply: only the program writes them."""
+"""Fields that hold the conversation or change the form of a reply. Only harness writes them."""
 
-# What the pages say is allowed. Other servers have words of their own, and say what they do not take.
+# Values that the documentation allows. Other servers accept other values, and report the values that they refuse.
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _OPENAI: Mapping[str, Sequence[str]] = {
     "effort": _EFFORTS,
@@ -75,7 +75,7 @@ _MOST_STOPS = {"openai": 4, "azure": 4}
 def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
     """Return the reason why this API cannot send a setting to the server of this preset, or an empty string.
 
-    A further field is a setting too: `extra_body.top_k`.
+    The name of a setting may be an extra field such as `extra_body.top_k`.
     """
     table, _, field = name.partition(".")
     if field:
@@ -95,9 +95,9 @@ def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
 
 
 def body_problem(field: str, value: JsonValue, api: Api) -> str:
-    """Return the reason why a further field of a request by this API is not allowed, or an empty string.
+    """Return the reason why an extra field is not allowed in a request by this API, or an empty string.
 
-    A field must not replace one that the program writes.
+    An extra field must not replace a field that harness writes.
     """
     if field in OWN_FIELDS:
         return "is a field that the program writes itself"
@@ -110,10 +110,10 @@ def body_problem(field: str, value: JsonValue, api: Api) -> str:
 
 
 class SettingFields:
-    """The settings of one endpoint, as one API writes them."""
+    """The settings of one endpoint as fields of one API."""
 
     def __init__(self, settings: ModelSettings, api: Api) -> None:
-        """Take the settings, and by which API they go. Raises ValueError for a further field that may not be one."""
+        """Select the settings that `api` supports. Raises ValueError for an extra field that is not allowed."""
         for name, value in settings.extra_body.items():
             if problem := body_problem(name, value, api):
                 raise ValueError(f"extra_body.{name}: {problem}")
@@ -123,12 +123,15 @@ class SettingFields:
         self._headers = tuple(settings.extra_headers)
 
     def encoded(self, names: Mapping[str, str] | None = None) -> bytes:
-        """Return the fields, each with a comma before it: of what is not set, nothing. `names` are other names of fields."""
+        """Return the fields of all stated settings, each after a comma. `names` maps field names to those of this server."""
         value = self._value(names or {})
         return b"".join(b"," + encoded(name) + b":" + encoded(field) for name, field in value.items())
 
     def named_in(self, words: str, names: Mapping[str, str] | None = None) -> Iterator[str]:
-        """Yield the settings that a refusal names, by their own names or those of their fields; `words` is in lower case."""
+        """Yield the settings that a refusal mentions by their own names or by their field names.
+
+        `words` is the refusal in lower case; `names` maps field names to those of this server.
+        """
         other = names or {}
         for name, (field, _) in self._fields.items():
             if _names(words, (name, other.get(field, field), field.rpartition(".")[2])):
@@ -148,7 +151,7 @@ class SettingFields:
 
 
 _TELLS = "(?:parameter|param|field|argument|option|property|key|header|setting|value)s?"
-# How refusals write a name that is an ordinary word as well.
+# Forms in which refusals write a field name that is also an ordinary word.
 _NAMED = "|".join(
     (
         r"""(["'`])(?:[\w.\[\]-]+[.\]])?NAME(?:[.\[][\w.\[\]-]*)?\1""",  # 'stop', "body.stop"
@@ -161,8 +164,9 @@ _NAMED = "|".join(
 
 
 def _names(words: str, names: Sequence[str]) -> bool:
-    """Return whether a refusal mentions one of the names as a name: a word with other signs than letters is never
-    another.
+    """Return whether a refusal mentions one of the names as the name of a field.
+
+    A name of letters only may be an ordinary word, so it counts only in certain forms. Other names always count.
     """
     patterns = (_NAMED if name.isalpha() else r"(?<![\w-])NAME(?![\w-])" for name in names)
     return any(

@@ -1,4 +1,4 @@
-"""Attachments on the wire: which servers are known to take them, and what an attachment becomes that cannot be sent."""
+"""Attachments in requests: the servers that accept them, and the replacement text of an attachment that is not sent."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from harness.models.failures import ImageFault, ProviderRefusal, image_fault
 from harness.regex import regex
 
 AttachmentSource: TypeAlias = Callable[[str], bytes | None]
-"""Returns the bytes of an attachment by its SHA-256; None where they are gone."""
+"""Returns the bytes of an attachment by its SHA-256; None if they are missing."""
 
 _SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
-"""Their pages offer attachments in messages of the same API. Of a model there that takes none the provider says so itself."""
+"""Presets whose documentation offers attachments. If one of their models accepts none, the provider refuses them."""
 _BLIND_MODELS = regex(r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE)
-"""Models without images according to their makers (platform.openai.com/docs/models)."""
+"""Pattern of models that accept no images according to their makers (platform.openai.com/docs/models)."""
 
 
 def takes_images(preset: str, model: str) -> bool:
-    """Return whether a model behind the preset of this name is known to take images. Empty name: an unknown address."""
+    """Return whether a model of this preset is known to accept images. `preset` is empty for an unknown address."""
     return preset in _SEEING_PRESETS and not _BLIND_MODELS.search(model)
 
 
 class Sight:
-    """Attachments of a conversation that one server is sent, and the texts that replace the others."""
+    """Decides which attachments of a conversation are sent to one server, and provides texts that replace the others."""
 
     def __init__(self, source: AttachmentSource | None) -> None:
-        """`source` provides the bytes; `None` for a model that reads text alone."""
+        """`source` provides the bytes; `None` for a model that reads only text."""
         self._source = source
         self._refused: frozenset[str] = frozenset()
-        """Digests of what goes as text since the server refused a request that held it."""
+        """SHA-256 of each attachment that is replaced by text, because the server refused a request with it."""
 
     def sends(self, attachment: Attachment) -> bool:
-        """Say whether an attachment is sent, if its bytes are still there."""
+        """Return whether an attachment is sent, provided that its bytes still exist."""
         return self._source is not None and attachment.sha256 not in self._refused
 
     def encoded(self, attachment: Attachment) -> str:
@@ -47,7 +47,7 @@ class Sight:
         return base64.b64encode(data).decode()
 
     def address(self, attachment: Attachment) -> str:
-        """Return the same as a `data:` address, or an empty string."""
+        """Return an attachment as a `data:` URL; empty if it is not sent."""
         text = self.encoded(attachment)
         return f"data:{attachment.media_type};base64,{text}" if text else ""
 
@@ -63,8 +63,8 @@ class Sight:
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
         """Adapt to a refusal of `messages`; return whether fewer attachments are sent from now on.
 
-        If attachments are too large or too many, only those of the newest message are tried, then none; later ones
-        are sent again.
+        If attachments are too large or too many, first only those of the newest message are sent, then none of them.
+        Attachments of later messages are sent again.
         """
         sent = [
             digests
