@@ -73,7 +73,7 @@ def speaks_of_calls(reason: str) -> bool:
 
 
 def finish_reason(finish: Finish | None) -> FinishReason:
-    """Return the finish reason for the loop. `None` stands for a reply without a finish reason."""
+    """Return the finish reason for the loop. `None` means a reply without a finish reason."""
     match finish:
         case Finish.LENGTH:
             return FinishReason.LENGTH

@@ -46,11 +46,11 @@ class CacheMarks(Enum):
 
     NOWHERE = "nowhere"
     MESSAGES = "messages"
-    """In the places that the Messages API defines."""
+    """The places that the Messages API defines."""
     PARTS = "parts"
-    """In the last part of a message's content, for Claude behind chat completions."""
+    """The last part of a message's content, for Claude behind chat completions."""
     RESULTS = "results"
-    """As `PARTS`, but for a tool result next to its content."""
+    """Same as `PARTS`, but next to the content of a tool result."""
 
 
 class Quirks(Record):

@@ -95,9 +95,10 @@ class EncodedMessages:
     def marked(self, mark: Callable[[bytes], bytes]) -> list[bytes]:
         """Return the elements of each message, with cache marks.
 
-        Marked are the system message, the last message after the model's last reply, and the last message before that
-        reply. The mark after the reply is for the next request. The mark before it finds the beginning that the previous
-        request cached: a server searches only a limited number of blocks before a mark, and one reply may have more.
+        The marked messages are the system message, the last message after the model's last reply, and the last message
+        before that reply. The mark after the reply is for the next request. The mark before it finds the beginning that
+        the previous request cached: a server searches only a limited number of blocks before a mark, and one reply may
+        have more.
         """
         pieces = list(self._encoded)
         marked = {0} if pieces and self._messages[0].role is Role.SYSTEM else set()

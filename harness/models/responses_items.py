@@ -1,6 +1,7 @@
-"""The output items of one reply of the Responses API, while they come in.
+"""The output items of one reply of the Responses API, collected as its events arrive.
 
-INVARIANT: the arguments of a call are those of one statement, the most final one that was made; never a mixture.
+INVARIANT: the arguments of a call come from one source only, never from a mixture: the whole arguments if any event
+stated them, else the deltas, else the start event.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ class Item:
     """One output item."""
 
     def __init__(self, index: int, item_id: str) -> None:
-        """Take its place in the output, and its id as far as it has one."""
+        """`index` is the position in the output. `item_id` is empty if the item has no ID."""
         self.index = index
         self.item_id = item_id
         self.kind = ItemKind.CALL
-        """Kind of the item, provisional until it is stated: only calls are distinguished before that."""
+        """Kind of the item. A call until a start or end event states the kind."""
         self.value: dict[str, JsonValue] = {}
-        """The last stated value."""
+        """The item in the last start or end event."""
         self.is_complete = False
         self.call_id = ""
         self.name = ""
@@ -51,28 +52,28 @@ class Item:
 
     @property
     def arguments(self) -> str:
-        """The arguments: as stated whole, else the deltas, else what the item began with."""
+        """The arguments: stated as a whole, else the joined deltas, else those of the start event."""
         return self._stated or "".join(self.pieces) or self._first
 
     @property
     def is_cut(self) -> bool:
-        """Whether the provider says that the item is not all there. How it began says nothing about its end."""
+        """Whether the status says that the item is incomplete. `in_progress` in the start event does not count."""
         state = self.value.get("status")
         return not (state in (None, "", "completed") or (state == "in_progress" and not self.is_complete))
 
     def begin(self, value: dict[str, JsonValue]) -> None:
-        """Take the item as it begins."""
+        """Add the item of a start event."""
         self._take(value)
         self._first = argument_text(value.get("arguments"))
 
     def end(self, value: dict[str, JsonValue]) -> None:
-        """Take the item as it ends."""
+        """Add the item of an end event."""
         self._take(value)
         self.is_complete = True
         self.state_arguments(value.get("arguments"))
 
     def state_arguments(self, value: JsonValue) -> None:
-        """Note the whole arguments. Empty ones are ignored: some servers leave them out at the end of an item."""
+        """Set the whole arguments. Empty ones are ignored, since some servers omit them in the end event."""
         self._stated = argument_text(value) or self._stated
 
     def _take(self, value: dict[str, JsonValue]) -> None:
@@ -83,7 +84,7 @@ class Item:
 
 
 class Items:
-    """The items of one response, found again by place and id."""
+    """The items of one response, found by index and ID."""
 
     def __init__(self, bounds: ReplyBounds) -> None:
         """`bounds` limits the number of calls and the arguments of each."""
@@ -103,22 +104,22 @@ class Items:
         return len(self._calls)
 
     def in_order(self) -> list[Item]:
-        """Return the items by their place in the output."""
+        """Return the items sorted by their index in the output."""
         return sorted(self.all, key=lambda item: item.index)
 
     def begin(self, value: JsonValue, index: int | None) -> None:
-        """Take an item that begins; one that was begun already is the same, if nothing speaks against it."""
+        """Begin an item. If an item with this index or ID has begun already, it is taken for the same unless they differ."""
         if not isinstance(value, dict):
             return
         item = self._item_of(value, index)
         if item.value and item.pieces and not _has_its_id(item, value):
-            item = self._new(index, word(value.get("id")))  # the pieces are those of another call, begun at this place
+            item = self._new(index, word(value.get("id")))  # the pieces belong to another call at this index
         if not item.is_complete:
             item.begin(value)
             self._check(item, len(item.arguments))
 
     def end(self, value: JsonValue, index: int | None) -> Item | None:
-        """Take and return an item that ends; None where the event holds none."""
+        """End an item and return it; None if `value` is not an item."""
         if not isinstance(value, dict):
             return None
         item = self._item_of(value, index)
@@ -127,23 +128,23 @@ class Items:
         return item
 
     def add_piece(self, event: dict[str, JsonValue]) -> None:
-        """Take a delta of a call's arguments."""
+        """Add a delta of a call's arguments."""
         item, piece = self._call_at(event), word(event.get("delta"))
         item.pieces.append(piece)
         item.length += len(piece)
         self._check(item, item.length)
 
     def state_arguments(self, event: dict[str, JsonValue]) -> None:
-        """Take the whole arguments of a call."""
+        """Set the whole arguments of a call."""
         item = self._call_at(event)
         item.state_arguments(event.get("arguments"))
         self._check(item, len(item.arguments))
 
     def replace_by(self, output: Sequence[JsonValue]) -> Sequence[Item]:
-        """Use the output of a finished response, and return its items.
+        """Parse the output of a finished response, and return its items.
 
-        If it holds calls, these replace all streamed ones. Many servers leave it empty or leave the calls out; then
-        the streamed ones count.
+        If it holds calls, its items replace the streamed ones. Many servers leave the output empty or omit the calls;
+        then the streamed items are kept.
         """
         items: list[Item] = []
         for place, value in enumerate(output):
@@ -162,7 +163,7 @@ class Items:
         return items
 
     def drop_repeats(self) -> None:
-        """Leave one of each call that came twice, its id included; different calls of one id are two."""
+        """Remove exact repetitions of a call. Different calls with the same ID are kept."""
         items: list[Item] = []
         keys: set[tuple[str, str, str]] = set()
         for item in self.in_order():
@@ -175,14 +176,14 @@ class Items:
         self.all = items
 
     def knows(self, call_id: JsonValue) -> bool:
-        """Say whether a call with this id was made."""
+        """Return whether there is a call with this ID."""
         return bool(call_id) and any(item.call_id == call_id for item in self._calls)
 
     def find(self, index: int | None, item_id: str) -> Item | None:
-        """Return the item that an event points to: by place and id, else by place, else by id, else the last one.
+        """Return the item that an event belongs to: by index and ID, else by index, else by ID, else the last item.
 
-        Some servers give every event another id, others every item the same place; a place with an item of another id
-        is that item's, until an item begins there that is clearly another.
+        Some servers give every event a new ID, others give every item the same index. So an item keeps its index even
+        for events with other IDs, until a clearly different item begins at that index.
         """
         if index is not None:
             return self._by_both.get((index, item_id)) or self._at.get(index)
@@ -191,7 +192,7 @@ class Items:
         return self.all[-1] if self.all else None
 
     def _item_of(self, value: dict[str, JsonValue], index: int | None) -> Item:
-        """Return the item that `value` begins or ends, a new one if no other fits."""
+        """Return the item that `value` begins or ends. Create it if no existing item fits."""
         item = self.find(index, word(value.get("id")))
         if item is None or _is_another(item, value):
             return self._new(index, word(value.get("id")))
@@ -201,7 +202,7 @@ class Items:
         return item
 
     def _take_streamed(self, item: Item, streamed: Sequence[Item]) -> None:
-        """Give a call that is stated without arguments those that were streamed for it."""
+        """Copy the streamed arguments to a call of the final output that has none."""
         same = next((call for call in streamed if _is_same_call(call, item)), None)
         if same is not None:
             item.state_arguments(same.arguments)
@@ -209,13 +210,16 @@ class Items:
             self.doubt = self.doubt or "a call with ambiguous arguments"
 
     def _call_at(self, event: dict[str, JsonValue]) -> Item:
-        """Return the call that an event about arguments points to; one that never began has no name, and cannot run."""
+        """Return the call that an event about arguments belongs to.
+
+        If no such call has begun, create one. It has no name, so it cannot run.
+        """
         index, item_id = index_of(event.get("output_index")), word(event.get("item_id"))
         item = self.find(index, item_id)
         return item if item is not None and item.kind is ItemKind.CALL else self._new(index, item_id)
 
     def _check(self, item: Item, length: int) -> None:
-        """Count an item if it is a call. Raises ModelError for more calls or longer arguments than the bounds allow."""
+        """Count an item if it is a call. Raises ModelError if calls or arguments exceed the bounds."""
         if item.kind is not ItemKind.CALL:
             return
         self._calls.add(item)
@@ -250,19 +254,19 @@ def texts_of(value: dict[str, JsonValue]) -> list[str]:
 
 
 def word(value: JsonValue) -> str:
-    """Return `value` if it is a text, else an empty one."""
+    """Return `value` if it is a text, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def index_of(value: JsonValue) -> int | None:
-    """Return `value` if it is a place, else None."""
+    """Return `value` if it is a valid index, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _is_another(item: Item, value: dict[str, JsonValue]) -> bool:
-    """Say whether `value` cannot be what `item` is."""
+    """Return whether `value` must be a different item than `item`."""
     if not item.value:
-        return False  # only its deltas were seen
+        return False  # only deltas arrived so far
     if kind_of(value) is not item.kind:
         return True
     if item.kind is not ItemKind.CALL:
@@ -276,13 +280,16 @@ def _is_another(item: Item, value: dict[str, JsonValue]) -> bool:
 
 
 def _has_its_id(item: Item, value: dict[str, JsonValue]) -> bool:
-    """Say whether an id of `value` is the item's."""
+    """Return whether `value` has the call ID or the item ID of `item`."""
     call_id, item_id = word(value.get("call_id")), word(value.get("id"))
     return bool((call_id and call_id == item.call_id) or (item_id and item_id == item.item_id))
 
 
 def _is_same_call(streamed: Item, stated: Item) -> bool:
-    """Say whether both are one call: by its id, else by the item's id or place, and in either case by its name."""
+    """Return whether both are the same call: equal names and, if both have call IDs, equal call IDs.
+
+    Without call IDs, the index or the item ID must be equal.
+    """
     if streamed.name != stated.name:
         return False
     if streamed.call_id and stated.call_id:
@@ -291,11 +298,11 @@ def _is_same_call(streamed: Item, stated: Item) -> bool:
 
 
 _ECHOED_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
-"""Fields of a reasoning item. `status` is for replies only; servers refuse it in a request."""
+"""Fields of a reasoning item to send back. `status` is left out, since servers refuse it in a request."""
 
 
 class EchoedItem(Record):
-    """A reasoning item that goes back to the provider."""
+    """A reasoning item to send back to the provider."""
 
     before: int
     """Position of the item: 0 is before the message's text, n before its n-th call."""
@@ -303,9 +310,10 @@ class EchoedItem(Record):
 
 
 def echoed(items: Sequence[Item]) -> Iterator[EchoedItem]:
-    """Yield the reasoning of a reply that can be sent back: all but what nothing follows, which the API refuses.
+    """Yield the reasoning items of a reply that can be sent back.
 
-    Without encrypted or plain content an item is only a reference to what the server stored, and it stores nothing.
+    The API refuses reasoning that no text or call follows. An item without encrypted or plain content is only a
+    reference to data on the server, which does not store it; it is left out too.
     """
     reasoning_items: list[Item] = []
     calls = 0
@@ -321,7 +329,7 @@ def echoed(items: Sequence[Item]) -> Iterator[EchoedItem]:
                 yield from _echoed_before(0, reasoning_items)
                 reasoning_items = []
             case ItemKind.MESSAGE | ItemKind.OTHER:
-                pass  # a message goes back before the calls, so that its reasoning waits for the next of those
+                pass  # text is sent back before the calls; reasoning before later text is sent with the next call
             case _:
                 assert_never(item.kind)
 
@@ -334,7 +342,7 @@ def _echoed_before(place: int, items: Sequence[Item]) -> Iterator[EchoedItem]:
 
 
 def echo_text(items: Sequence[EchoedItem]) -> str:
-    """Return the items as Message.echo; empty where there are none."""
+    """Encode the items as Message.echo; empty without items."""
     return json.dumps([[item.before, item.value] for item in items]) if items else ""
 
 

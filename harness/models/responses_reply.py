@@ -1,7 +1,7 @@
 """One reply of the Responses API, assembled from its events or from its whole document.
 
-Deltas are shown on arrival. A whole statement of a call replaces its pieces and is never mixed with them. Tools that
-the server runs itself (searches, MCP, code) are never taken for our calls.
+Deltas of text are displayed as they arrive. Once an event states a whole call, that replaces its deltas and is never
+mixed with them. Tools that the server runs itself (searches, MCP, code) are never treated as our calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.responses_items import Item, ItemKind, Items, echo_text, ech
 
 
 class _End(Enum):
-    """The end of a reply, as it was stated."""
+    """The end of a reply, as its last event states it."""
 
     COMPLETED = "completed"
     LENGTH = "length"
@@ -34,14 +34,14 @@ _INCOMPLETE = {
     "length": _End.LENGTH,
     "content_filter": _End.CONTENT_FILTER,
 }
-"""Reasons for an incomplete response. The API knows the first and the last, translating servers send the others."""
+"""Reasons for an incomplete response. The API defines the first and the last; translating servers send the others."""
 _NO_REASON: JsonValue = {"code": "server_error", "message": "it gave no reason"}
 _UNPLACED = -1
-"""The place of text that no item is known for."""
+"""Index for text whose item is unknown."""
 
 
 class _Part:
-    """The shown text of one part of a message. Joined only for comparison with a text that is at least as long."""
+    """The displayed text of one part of a message. Its pieces are joined only to compare them with a whole text."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -55,7 +55,7 @@ class _Part:
         return len(text) == self._length and self._joined() == text
 
     def rest_of(self, text: str) -> str:
-        """Return the part of `text` that was not shown; empty if it does not continue the shown text."""
+        """Return the part of `text` that was not displayed; empty if `text` does not continue the displayed text."""
         return text[self._length :] if len(text) > self._length and text.startswith(self._joined()) else ""
 
     def _joined(self) -> str:
@@ -64,29 +64,29 @@ class _Part:
 
 
 class ResponsesReply:
-    """The events of one reply, put together; an Assembly."""
+    """Assembly of one reply from its events. Implements the Assembly protocol."""
 
     def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None) -> None:
-        """Take the API key, so that no error text repeats it, and how much is taken."""
+        """`secret` is the API key, which is masked in every error text; `bounds` limits the size of the reply."""
         self.usage = Usage(unreported=1)
         self.chosen = False
-        """Whether any event of a response came in."""
+        """Whether any event of a response arrived."""
         self._reply_id = ""
-        """The provider's id of the response. Empty if unknown."""
+        """The provider's ID of the response. Empty if unknown."""
         self._secret = secret
         self._broken_off = ""
         self._end: _End | None = None
         self._items = Items(bounds or ReplyBounds())
         self._text = ReplyText()
         self._parts: dict[tuple[int, int], _Part] = {}
-        """The shown text of each part of each message."""
+        """The displayed text of each part, by index of the message and of the part."""
         self._text_places: set[int] = set()
-        """The places of the messages of which anything was shown."""
+        """Indexes of the messages with displayed text."""
         self._last = (_UNPLACED, 0)
 
     @property
     def finished(self) -> bool:
-        """Whether the response said that it is completed or incomplete; `[DONE]` alone says neither."""
+        """Whether an event stated the end of the response. `[DONE]` alone does not count."""
         return self._end is not None
 
     @property
@@ -105,7 +105,7 @@ class ResponsesReply:
         return self._items.call_count
 
     def add(self, name: str, event: dict[str, JsonValue]) -> str:  # noqa: C901 - a table
-        """Take one event; return the text that it adds. Raises ModelError for an error in it."""
+        """Add one event; return its new text. Raises ModelError if the event holds an error."""
         kind = word(event.get("type")) or name
         if not (kind.startswith("response.") or kind == "error"):
             return ""
@@ -134,27 +134,27 @@ class ResponsesReply:
             case "error":
                 raise broken_off(event, self._secret)
             case _:
-                pass  # an event that adds nothing of ours
+                pass  # an unused event
         return ""
 
     def add_document(self, response: dict[str, JsonValue]) -> str:
-        """Take a whole response; return its text. Raises ModelError for an error in it."""
+        """Add a whole response; return its text. Raises ModelError if it holds an error."""
         if response.get("object") != "response" and not isinstance(response.get("output"), list):
             return ""
         self.chosen = True
         return self._finish("", response)
 
     def end_text(self) -> str:
-        """Return the replacement for half a character at the end of the reply."""
+        """Return the replacement character if the reply ends with half a surrogate pair, else an empty string."""
         return self._text.end()
 
     def tear(self) -> None:
-        """Pass over an event in which the body ended: the one that counts states the whole reply."""
+        """Ignore an event that the end of the body cut. The reply needs a complete final event anyway."""
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the received ids.
+        """Return the reply; its calls have the IDs that the server sent.
 
-        Raises CutReply if the response did not state its end, even if the body went on.
+        Raises CutReply if the response did not state its end, or broke off.
         """
         match _End.BROKEN if self.broken_off else self._end:
             case _End.COMPLETED:
@@ -184,14 +184,14 @@ class ResponsesReply:
         )
 
     def _begin(self, response: JsonValue) -> None:
-        """Take the response as it begins. A second one is another try behind a proxy: both have calls."""
+        """Begin the response. A second one means that a proxy tried again; since both may have calls, the reply is broken."""
         reply_id = word(response.get("id")) if isinstance(response, dict) else ""
         if reply_id and self._reply_id and reply_id != self._reply_id:
             self._broken_off = self._broken_off or "two responses in one stream"
         self._reply_id = self._reply_id or reply_id
 
     def _check_end(self, kind: str, event: dict[str, JsonValue]) -> None:
-        """Check an event after the end: it may repeat the end, but neither revoke nor extend it."""
+        """Check an event after the end. It may repeat the end, but neither revoke it nor add calls."""
         match kind:
             case "incomplete" | "failed" | "cancelled" | "error":
                 self._break(kind)
@@ -216,10 +216,10 @@ class ResponsesReply:
         return "".join(self._show_rest((item.index, place), text) for place, text in enumerate(texts_of(item.value)))
 
     def _finish(self, status: str, response: dict[str, JsonValue]) -> str:
-        """Use the response in its final state; `status` is that of the event, empty for a document."""
+        """Process the final response; return its new text. `status` is the kind of the event, empty for a document."""
         own_status, by_event = word(response.get("status")), bool(status)
         if not status or own_status not in ("", "completed"):
-            status = own_status  # the worse of both, where they differ
+            status = own_status  # if the two differ, the worse status counts
         if isinstance(usage := response.get("usage"), dict):
             self.usage = _usage(usage)
         if status == "failed" or response.get("error"):
@@ -229,7 +229,7 @@ class ResponsesReply:
         self._items.drop_repeats()
         self._conclude(status, response, by_event=by_event)
         if self._parts:
-            return ""  # places may have moved, so that no text could be said to be missing
+            return ""  # indexes may have changed, so missing text cannot be determined
         return "".join(
             self._show((item.index, place), text)
             for item in items
@@ -238,7 +238,7 @@ class ResponsesReply:
         )
 
     def _conclude(self, status: str, response: dict[str, JsonValue], *, by_event: bool) -> None:
-        """Note the end of the response. With `by_event` the end is certain, whatever its own status."""
+        """Record the end of the response. `by_event` means that an event stated the end, whatever the status is."""
         details = response.get("incomplete_details")
         reason = word(details.get("reason")) if isinstance(details, dict) else ""
         if status == "completed" and not reason:
@@ -252,10 +252,10 @@ class ResponsesReply:
                 self._break(reason or status)
         elif by_event or status == "cancelled":
             self._break(status)
-        # else a document that is `queued` or `in_progress`: no end
+        # else: a document that is `queued` or `in_progress` has not ended
 
     def _place(self, event: dict[str, JsonValue]) -> tuple[int, int]:
-        """Return the place of an event's text: its item, and the part in it."""
+        """Return the place of an event's text: the index of its item, and the index of the part in the item."""
         index = index_of(event.get("output_index"))
         if index is None:
             item = self._items.find(None, word(event.get("item_id")))
@@ -263,14 +263,14 @@ class ResponsesReply:
         return index, index_of(event.get("content_index")) or 0
 
     def _show_rest(self, place: tuple[int, int], text: str) -> str:
-        """Show the rest of a part that the deltas left out. If they differ, the shown text stays."""
+        """Return the rest of a whole text that the deltas omitted. If the deltas differ from it, return an empty string."""
         last, part = self._parts.get(self._last), self._parts.get(place, _Part())
         if _UNPLACED in self._text_places or (text and last is not None and last.says(text)):
-            return ""  # shown already, at a place that the deltas did not name rightly
+            return ""  # displayed already: the deltas had a missing or wrong place
         return self._show(place, part.rest_of(text))
 
     def _show(self, place: tuple[int, int], text: str) -> str:
-        """Keep `text` and return what can be shown of it. A further message begins a paragraph of its own."""
+        """Add `text` to the reply; return the text to display. Each further message starts a new paragraph."""
         if not text:
             return ""
         gap = "\n\n" if self._text_places and place[0] not in self._text_places else ""

@@ -1,8 +1,8 @@
-"""Whether a failed request is sent again, and after which wait. Callers read the clock, and wait.
+"""Decide whether a failed request is sent again, and after which wait. Callers read the clock, and wait.
 
 Sending again is safe: no part of a failed reply was run or is in the history, so the next try begins like the first.
-It costs money, and the patience of a person who has read the first text. A reply that broke off after it had shown
-something is therefore requested only once more, and the person reads that it begins again.
+But it costs money, and it repeats text that the user has already read. So a reply that broke off after some of it was
+displayed is requested only once more, and the user is told that it begins again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from harness.record import replace
 from harness.regex import regex
 
 BACKOFF_SECONDS = (0.5, 8.0)
-"""First and longest wait; each is twice the one before, as in the SDK (`_constants.py`), and up to a quarter less by jitter."""
+"""First and longest wait in seconds. Waits double, as in the SDK (`_constants.py`); jitter subtracts up to a quarter."""
 RATE_BACKOFF_SECONDS = (8.0, 120.0)
-"""The same after a rate limit. Five tries take two minutes, for most limits count by the minute."""
+"""First and longest wait after a rate limit. Five tries take two minutes, since most limits count per minute."""
 MAX_BEGUN_AGAIN = 1
-"""Maximum number of new requests after a reply that showed something."""
+"""Maximum number of retries after a reply of which some text or call had arrived."""
 MAX_NOBODY_THERE = 1
-"""Maximum number of retries if no server listens on this machine: unless it is starting just now, a person must start
-it.
-"""
+"""Maximum number of retries if no server listens on this machine. One is enough for a server that is just starting."""
 BEGINS_AGAIN = "The reply begins again."
 ASKS_DIFFERENTLY = "It is asked again in the way that the server takes."
 
@@ -39,9 +37,7 @@ class Retries:
     """The tries of one request."""
 
     def __init__(self, *, attempts: int, seconds: float) -> None:
-        """`attempts` is the maximum number of tries including the first, `seconds` the time after the start in which
-        they may begin.
-        """
+        """`attempts` is the maximum number of tries, including the first. A try may begin up to `seconds` after the first."""
         self.failed = 0
         """Number of failed tries."""
         self._attempts = attempts
@@ -58,12 +54,12 @@ class Retries:
         seconds_left: float | None = None,
         jitter: float = 0.0,
     ) -> Retry:
-        """Return the wait before the next try.
+        """Return the next try with its wait.
 
-        `is_shown` is whether text or a call had begun to arrive; `elapsed` is since the first try began, `seconds_left` the
-        remaining time of the run, `jitter` a number from 0 to below 1.
+        `is_shown` says whether text or a call had begun to arrive. `elapsed` is the time in seconds since the first try
+        began, `seconds_left` the remaining time of the run, `jitter` a number from 0 to below 1.
 
-        Raises CutReply or ModelError, as the failure has it, if this was the last try.
+        Raises the failure as CutReply or ModelError if this was the last try.
         """
         self.failed += 1
         if not failure.passing:
@@ -88,7 +84,7 @@ class Retries:
         return self._retry(failure, wait, reason)
 
     def differently(self, failure: FailedTry) -> Retry:
-        """Return the try that follows at once on a refusal that taught how to ask; it is one more than there would be."""
+        """Return an immediate retry after a refusal to which the request was adapted. It does not use up an attempt."""
         self.failed += 1
         self._attempts += 1
         return self._retry(failure, 0.0, f"{failure} {ASKS_DIFFERENTLY}")
@@ -103,7 +99,7 @@ class Retries:
         )
 
     def _wait(self, failure: FailedTry, jitter: float) -> float:
-        """Return the wait in seconds: as the provider asks, but after a second failure no shorter than the backoff."""
+        """Return the wait in seconds, as the provider requests. From the second failure on, at least the backoff."""
         requested = failure.retry_after
         limited = failure.refusal is not None and failure.refusal.is_rate_limit
         first, longest = RATE_BACKOFF_SECONDS if limited else BACKOFF_SECONDS
@@ -112,7 +108,7 @@ class Retries:
         return max(requested or 0.0, backoff)
 
     def _too_long(self, failure: FailedTry, elapsed: float) -> str:
-        """Return the words on a wait that the provider asks for and that ends after the last try may begin."""
+        """Return a sentence if the provider requests a wait beyond the time for retries, else an empty string."""
         requested = failure.retry_after
         if requested is None or elapsed + requested <= self._seconds:
             return ""
@@ -180,7 +176,7 @@ def _until(value: str, now: float) -> float:
 
 
 def _number(text: str) -> float:
-    """Return a number of digits; not the other things that `float` takes."""
+    """Parse a decimal number. NaN for other text, including forms that only `float` accepts."""
     return float(text) if _SECONDS.fullmatch(text.strip()) else math.nan
 
 
@@ -194,12 +190,12 @@ def _date(text: str) -> float:
 
 
 Lesson: TypeAlias = Callable[[Quirks, ProviderRefusal], Quirks]
-"""Returns the quirks with what a refusal teaches, the very same ones if it teaches nothing."""
+"""Returns the quirks adapted to a refusal. Unchanged if the refusal is about something else."""
 
 _ABOUT_THE_REQUEST = frozenset((0, 400, 422, 500, 501))
-"""Statuses of such refusals, 0 inside of an answer; llama-server says 500."""
+"""Statuses of refusals to adapt to. 0 is for an error inside an answer; llama-server uses 500."""
 
-# llama-server: "Cannot use tools with stream"; others say that streaming is not supported, with or without tools.
+# llama-server: "Cannot use tools with stream". Texts of other servers: streaming is not supported, or not with tools.
 _NO_STREAM = regex(
     r"tools? with stream|stream\w*[^.]{0,40}(not|n't) (supported|support|allowed|available)|"
     r"(not|n't) support[^.]{0,40}stream|stream\w*[^.]{0,40}(unsupported|tool|function)"
@@ -212,35 +208,36 @@ _NO_ENCRYPTED_REASONING = regex(r"\binclude\b|encrypted.?content")
 
 
 def learned(quirks: Quirks, refusal: ProviderRefusal, lessons: tuple[Lesson, ...]) -> Quirks:
-    """Return `quirks` with the first of the lessons that the refusal teaches."""
+    """Return `quirks` adapted by the first lesson that applies to the refusal."""
     return next((taught for lesson in lessons if (taught := lesson(quirks, refusal)) != quirks), quirks)
 
 
 def no_usage(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that a stream may not be asked for its usage."""
+    """Learn not to ask for the usage of a stream."""
     is_named = "stream_options" in refusal.words or "include_usage" in refusal.words
     applies = quirks.stream and quirks.usage and refusal.status in _ABOUT_THE_REQUEST
     return replace(quirks, usage=False) if is_named and applies else quirks
 
 
 def wanted_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that every assistant message must hold a field of reasoning, also one of another model that did not think."""
+    """Learn that every assistant message must hold a field of reasoning, even a message without reasoning."""
     mentioned_name = next((name for name in quirks.echo if name in refusal.words), "")
     applies = refusal.status in {0, 400, 422} and _ECHO_WANTED.search(refusal.words)
     return replace(quirks, wanted_echo=mentioned_name) if mentioned_name and applies else quirks
 
 
 def less_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that fields of a reply's message are not wanted back."""
+    """Learn not to send back the fields of a reply's message that the refusal names."""
     if refusal.status not in _ABOUT_THE_REQUEST - {500} or _ECHO_WANTED.search(refusal.words):
         return quirks
     return replace(quirks, echo=tuple(name for name in quirks.echo if name not in refusal.words))
 
 
 def other_output_field(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn how the most tokens of a reply are called: each name is tried once, and the old one first.
+    """Learn the other name of the field for the maximum output. The old name is tried first, and each name only once.
 
-    OpenAI says "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    OpenAI's text: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'
+    instead."
     """
     applies = quirks.output_field == "max_tokens" and refusal.status in _ABOUT_THE_REQUEST
     is_named = applies and "max_completion_tokens" in refusal.words
@@ -248,7 +245,7 @@ def other_output_field(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
 
 def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that a request may not be marked for the cache: a server that only speaks alike."""
+    """Learn not to send cache marks, for a compatible server that refuses them."""
     is_named = refusal.status in {0, 400, 422} and "cache_control" in refusal.words
     return replace(quirks, cache_marks=CacheMarks.NOWHERE) if is_named else quirks
 
@@ -264,7 +261,7 @@ def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
 
 def no_encrypted_reasoning(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that reasoning may not be asked for in encrypted form."""
+    """Learn not to ask for encrypted reasoning."""
     applies = quirks.encrypted_reasoning and refusal.status in {0, 400, 404, 422}
     return (
         replace(quirks, encrypted_reasoning=False)

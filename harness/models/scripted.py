@@ -1,6 +1,6 @@
-"""A scripted model: a script is a generator, and a Player answers requests out of it.
+"""A scripted model. A script is a generator; a Player answers requests with the values that it yields.
 
-The Player is also a strict server: a history in which a call lacks its result, or a result its call, is refused.
+The Player is also a strict server: it refuses a history with a call without a result, or a result without a call.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class Reply(Record):
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    """Calls with an empty id get one from the player: `call_1`, `call_2` and so on."""
+    """Calls. The player gives those with an empty ID an ID: `call_1`, `call_2` and so on."""
     finish_reason: str | None = None
-    """Finish reason. If `None`: `tool_calls` with calls, else `stop`."""
+    """Finish reason. `None` means `tool_calls` for a reply with calls, else `stop`."""
     usage: Usage = Usage(input_tokens=200, output_tokens=20)
 
 
 class Failure(Record):
-    """An answer with an error status in place of a reply."""
+    """An answer with an error status instead of a reply."""
 
     status: int
     body: str = ""
@@ -35,7 +35,7 @@ class Failure(Record):
 
 
 class Raw(Record):
-    """A success status and these very bytes, after which the connection is closed: cut streams, pages, garbage."""
+    """A success status and this body, after which the connection is closed. For cut streams, web pages and garbage."""
 
     body: bytes
     content_type: str = "text/event-stream"
@@ -46,7 +46,7 @@ class ToolOutcome(Record):
 
     call_id: str
     name: str
-    """The tool that was called."""
+    """Name of the called tool."""
     content: str
 
 
@@ -56,15 +56,16 @@ class Turn(Record):
     results: tuple[ToolOutcome, ...]
     """Results of the calls of the last reply, in their order."""
     user: str
-    """The last thing that the person said."""
+    """Text of the last user message."""
     messages: tuple[Mapping[str, JsonValue], ...]
-    """The whole conversation in its wire form."""
+    """The whole conversation in the form of the request."""
 
 
 ScriptedAnswer: TypeAlias = Reply | Failure | Raw
 ModelScript: TypeAlias = Callable[[], Generator[ScriptedAnswer, Turn, None]]
-"""`turn = yield Reply(...)` sends a reply and waits for the next request. A Failure or Raw answers one request too:
-the client's next try gets the next yielded value.
+"""A script. `turn = yield Reply(...)` sends a reply and waits for the next request.
+
+A Failure or Raw also answers one request: the client's next try gets the next yielded value.
 """
 
 
@@ -74,15 +75,15 @@ def say(text: str) -> Reply:
 
 
 def call(tool: str, /, **arguments: JsonValue) -> ToolCall:
-    """Return a call of `tool`; its id is left to the player."""
+    """Return a call of `tool` without an ID; the player sets it."""
     return ToolCall(id="", name=tool, arguments=json.dumps(arguments))
 
 
 def replies(*answers: ScriptedAnswer) -> ModelScript:
-    """Return a script that gives these answers in order, whatever the requests."""
+    """Return a script that yields these answers in order, regardless of the requests."""
 
     def script() -> Generator[ScriptedAnswer, Turn, None]:
-        for answer in answers:  # noqa: UP028 - `yield from` would hand the turns on to a plain iterator
+        for answer in answers:  # noqa: UP028 - `yield from` would pass the turns on to a plain iterator
             yield answer
 
     return script
@@ -101,9 +102,9 @@ class Player:
     """Plays one script to one client."""
 
     def __init__(self, script: ModelScript) -> None:
-        """Take the script; it starts with the first request."""
+        """Create the generator of `script`, which starts with the first request."""
         self.requests: list[Mapping[str, JsonValue]] = []
-        """Every request, in order, refused ones included; equal messages are kept once."""
+        """All requests in order, including refused ones. Equal messages are stored once."""
         self._generator = script()
         self._messages: list[JsonValue] = []
         self._last: ScriptedAnswer | None = None
@@ -113,18 +114,18 @@ class Player:
 
     @property
     def finished(self) -> bool:
-        """Whether the script has nothing more to say, unless the person has.
+        """Whether no further request is expected: the script has ended, or its last answer was a reply without calls.
 
-        That is: it has ended, or its last answer was a reply without calls, on which no request of itself follows.
+        After such a reply, only a new user message leads to another request.
         """
         said_all = isinstance(self._last, Reply) and not self._last.calls
         return self._act is _Act.OVER or (self._act is _Act.PLAYING and said_all)
 
     def answer(self, request: object) -> ScriptedAnswer:
-        """Return the answer to a request of the chat completions API, as parsed from its JSON.
+        """Return the answer to a parsed request of the chat completions API.
 
-        A request that the API would refuse gets status 400 and does not move the script. So does one after the script's
-        end, unless it is the last request over again: then it gets the last answer once more.
+        A request that the API would refuse gets status 400, and the script does not advance. A request after the end of
+        the script also gets status 400, unless it repeats the last request: then it gets the last answer again.
         """
         if not isinstance(request, dict):
             return refusal("the request must be a JSON object")
@@ -140,7 +141,7 @@ class Player:
     def _next(self, messages: list[JsonValue]) -> ScriptedAnswer:
         if self._act in (_Act.WAITING, _Act.PLAYING):
             try:
-                # A generator that has not started takes nothing in.
+                # The first `send` to a generator accepts only None.
                 answer = next(self._generator) if self._act is _Act.WAITING else self._generator.send(_turn(messages))
             except StopIteration:
                 self._act = _Act.OVER
@@ -164,9 +165,9 @@ class Player:
         return replace(answer, calls=tuple(calls))
 
     def _shared(self, messages: list[JsonValue]) -> list[JsonValue]:
-        """Return `messages` with those that the request before held too replaced by the very same objects.
+        """Return `messages` with the objects of the previous request in place of equal messages.
 
-        Without this the memory of a long run would grow with the square of its length.
+        Without this, memory use would grow with the square of the length of a run.
         """
         common = 0
         for old, new in zip(self._messages, messages, strict=False):
@@ -178,7 +179,7 @@ class Player:
 
 
 def request_problem(request: Mapping[str, JsonValue]) -> str:
-    """Return the part of `request` that a strict server would refuse, or an empty string."""
+    """Return the reason why a strict server would refuse `request`, or an empty string."""
     if not isinstance(request.get("model"), str):
         return "`model` must be a text"
     messages = request.get("messages")
@@ -195,7 +196,7 @@ def request_problem(request: Mapping[str, JsonValue]) -> str:
 
 
 def _pairing_problem(message: Mapping[str, JsonValue], awaited: list[str]) -> str:
-    """Check a message against the calls that await their results, and take its own off."""
+    """Check whether a message is the next awaited result, and remove its ID from `awaited`. Return the problem."""
     if message["role"] != "tool":
         return f"the call {awaited[0]} has no result directly after it" if awaited else ""
     call_id = message.get("tool_call_id")
@@ -210,7 +211,7 @@ def _pairing_problem(message: Mapping[str, JsonValue], awaited: list[str]) -> st
 
 
 def _calls_problem(message: Mapping[str, JsonValue], awaited: list[str]) -> str:
-    """Check the calls of a message, and put them on the list of those that await a result."""
+    """Check the calls of a message, and append their IDs to `awaited`. Return the problem."""
     calls = message.get("tool_calls")
     if calls is None:
         return ""
@@ -237,7 +238,7 @@ def _call_problem(value: JsonValue) -> str:
 
 
 def _calls_of(message: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    """Return id and name of the calls in a message that has been checked."""
+    """Return the ID and the name of each call in a message."""
     calls = message.get("tool_calls")
     return [
         (str(value.get("id")), str(function.get("name")))
@@ -260,7 +261,7 @@ def _turn(messages: Sequence[JsonValue]) -> Turn:
 
 
 def _text(message: Mapping[str, JsonValue]) -> str:
-    """Return the text of a message, which may come in parts."""
+    """Return the text of a message; its content may be a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, dict))
@@ -269,6 +270,6 @@ def _text(message: Mapping[str, JsonValue]) -> str:
 
 
 def refusal(problem: str) -> Failure:
-    """Return status 400 with `problem` as the API words it."""
+    """Return an answer with status 400 and `problem` in the error format of the API."""
     error = {"message": problem, "type": "invalid_request_error", "param": None, "code": None}
     return Failure(status=400, body=json.dumps({"error": error}))

@@ -1,11 +1,11 @@
-"""Import the openai package without the data classes that nothing here uses.
+"""Import the openai package quickly, without the data classes that harness does not use.
 
-A plain `import openai` (3.57) builds some 900 data classes of pydantic, which takes more than half of its time, and
-of the time before the first request. The package has no switch for that. But the `__init__` of `openai.types`, of
+A plain `import openai` (3.57) builds some 900 data classes of pydantic. That takes more than half of the import's time,
+and of the time before the first request. The package has no switch for that. But the `__init__` of `openai.types`, of
 each package below it and of `openai.lib` only imports names from its own modules. So those names are imported one by
-one, on first use. The objects are those of a plain import; only `vars` of such a package shows fewer.
+one, on first use. They are the same objects as after a plain import; only `vars` of such a package has fewer names.
 
-A package that does anything else is imported as usual, and so is all of openai after any failure.
+A package whose `__init__` does anything else is imported as usual. After any failure all of openai is.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from types import ModuleType
 from typing import NamedTuple
 
 _PACKAGES = ("openai.types.", "openai.lib.")
-"""These, and the packages below them; each with its last dot, so that no longer name is taken for one."""
+"""Prefixes of the packages to load by name. They end with a dot, so that longer names do not match."""
 
 _one_at_a_time = threading.Lock()
 
 
 def import_openai() -> None:
-    """Import openai, if that has not happened. Raises ImportError, and any error of a broken installation."""
+    """Import openai unless it is imported already. Raises ImportError, and any error of a broken installation."""
     with _one_at_a_time:
         if "openai" in sys.modules:
             return
         finder = _Finder()
-        # A new list each time: another thread that imports may be going through the one that there is.
+        # A new list, since another thread that imports may be iterating over the old one.
         sys.meta_path = [finder, *sys.meta_path]
         try:
             import_module("openai")
-        except Exception:  # noqa: BLE001 - a version that is put together otherwise: then all of it
+        except Exception:  # noqa: BLE001 - another version may have another structure: then import all of it
             for name in [name for name in sys.modules if name.startswith("openai.")]:
                 del sys.modules[name]
         finally:
@@ -44,7 +44,7 @@ def import_openai() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds what Python's own finder does, and has the packages named above give out their names one by one."""
+    """Finds modules as Python's own finder does, but gives the packages in `_PACKAGES` a loader that imports by name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -61,24 +61,24 @@ class _Source(NamedTuple):
     """The origin of a package's name."""
 
     module: str
-    """Relative to the package, with its dots."""
+    """Module name relative to the package, with leading dots."""
     name: str
 
 
 class _ByName(Loader):
-    """Loads a package whose `__init__` only imports: instead of running it, its names are imported when asked for."""
+    """Loads a package whose `__init__` only imports names. Each name is imported on first use instead."""
 
     def __init__(self, plain: SourceFileLoader) -> None:
         self._plain = plain
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave it to Python."""
+        """Create the module as Python's own loader does."""
         return self._plain.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the package what answers for names that it does not hold yet (PEP 562)."""
+        """Give the package a `__getattr__` that imports missing names (PEP 562)."""
         sources = _imported_names(self._plain.get_source(module.__name__) or "")
-        # Who asks the package for its files finds the loader that knows them.
+        # Code that reads data files of the package needs the original loader.
         module.__loader__ = self._plain
         if module.__spec__ is not None:
             module.__spec__.loader = self._plain
@@ -88,7 +88,7 @@ class _ByName(Loader):
         vars(module).update(
             __getattr__=_giver(module, sources),
             __dir__=lambda: sorted({*vars(module), *sources}),
-            __all__=[*sources],  # for `import *`, which looks at nothing else but the names that are there
+            __all__=[*sources],  # for `import *`, which otherwise finds only names that are already imported
         )
 
 
@@ -103,7 +103,7 @@ def _giver(module: ModuleType, sources: Mapping[str, _Source]) -> Callable[[str]
             return value
         if not name.startswith("__"):
             try:
-                # Its modules are there after a plain import, since the names come from them.
+                # After a plain import, the package also has its modules as attributes.
                 return import_module(f"{package}.{name}")
             except ModuleNotFoundError as error:
                 if error.name != f"{package}.{name}":
@@ -114,7 +114,7 @@ def _giver(module: ModuleType, sources: Mapping[str, _Source]) -> Callable[[str]
 
 
 def _imported_names(source: str) -> dict[str, _Source] | None:
-    """Return the origins of an `__init__`'s names; `None` if it does more than import names from modules."""
+    """Return the origin of each name in the source of an `__init__`; `None` if it does more than import names."""
     import ast
 
     sources = {}

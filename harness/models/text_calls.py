@@ -1,6 +1,6 @@
-"""Calls as text: a model without function calling writes one fenced `bash` block a reply, and reads what it printed.
+"""Calls as text, for a model without function calling: it writes one fenced `bash` block and then reads the output.
 
-No tools are sent. The conversation in the program is the same as with function calling; it is only written otherwise.
+No tools are sent. Inside harness the conversation is the same as with function calling; only the requests differ.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ EOF
 ```
 
 Say what you do before the block, and stop after it. A reply without such a block is your answer, and ends the work."""
-"""Instructions about the form for the model, after the system prompt."""
+"""Instructions for the model about the form of calls, appended to the system prompt."""
 
 _LANGUAGES = (BASH.name, "sh", "shell")
 _MEANT_LANGUAGES = frozenset(
     "bash-session console fish ksh sh-session shell-session shellsession shellscript terminal zsh".split()
 )
-"""Other languages of a block of commands: a block with one of them does not end the work."""
+"""Other languages that mark a block of commands. Such a block is a call with a problem, not an answer."""
 _OTHER_LANGUAGE = (
     "The reply contains a fenced {language} block, which was not run. To run a command, write it alone, without a prompt sign "
     "and output, in one block that begins with ```bash. If the reply is your answer, begin the block with ```text."
@@ -54,10 +54,10 @@ _UNCLOSED = (
 
 
 class TextCalls:
-    """A model whose calls are text. It reads and writes the conversation for another that does the asking."""
+    """A model whose calls are text. It converts the conversation and the replies of another model."""
 
     def __init__(self, model: Model) -> None:
-        """`model` gets the requests."""
+        """`model` is the underlying model, which gets the requests."""
         self._model = model
 
     @property
@@ -86,9 +86,9 @@ class TextCalls:
         on_retry: Callable[[Retry], None],
         seconds: float | None = None,
     ) -> ModelResponse:
-        """Return the reply, with a call where it holds a block; see Model.complete.
+        """Return the reply, with a call if its text has a block of commands; see Model.complete.
 
-        With no shell among `tools` (a summary is asked for, say) the reply is text alone. Raises as Model.complete does.
+        Without a shell among `tools`, for example for a summary, the reply is only text. Raises as Model.complete does.
         """
         has_shell = any(tool.name == BASH.name for tool in tools)
         request = tuple(_as_text(messages, HOW if has_shell else ""))
@@ -96,12 +96,14 @@ class TextCalls:
         if not has_shell or response.finish_reason not in (FinishReason.DONE, FinishReason.REASONING):
             return response
         identity = f"text_{1 + sum(message.role is Role.ASSISTANT for message in messages)}"
-        calls = tuple(_calls_in(response.text, identity))  # also within reasoning that lacks its closing tag
+        calls = tuple(_calls_in(response.text, identity))  # also in reasoning without a closing tag
         return replace(response, tool_calls=calls, finish_reason=FinishReason.DONE) if calls else response
 
 
 def _calls_in(text: str, identity: str) -> Iterator[ToolCall]:
-    """Yield the one call of a reply, which says what is wrong where there is not one block; none for an answer."""
+    """Yield the call of a reply, nothing else for an answer. If there is not exactly one valid block, the call has a
+    `problem`.
+    """
     written = fenced_blocks(text)
     blocks = [block for block in written if block.language in _LANGUAGES]
     languages = [block.language for block in written if block.language in _MEANT_LANGUAGES]
@@ -119,7 +121,7 @@ def _problem(blocks: Sequence[FencedBlock]) -> str:
 
 
 def _as_text(messages: Sequence[Message], instructions: str) -> Iterator[Message]:
-    """Yield a conversation without calls and results: a reply is what was written, a result is the user's next message."""
+    """Yield a conversation without calls and results: a reply becomes its text, a result becomes a user message."""
     is_told = not instructions
     for message in messages:
         match message.role:
@@ -135,5 +137,5 @@ def _as_text(messages: Sequence[Message], instructions: str) -> Iterator[Message
 
 
 def _written(calls: Sequence[ToolCall]) -> str:
-    """Return calls of another form, in a conversation that goes on as text, as they would have been written."""
+    """Return function calls as text, for a conversation that began with function calling and continues as text."""
     return "\n".join(f"Call of {call.name}: {call.arguments}" for call in calls)

@@ -1,4 +1,4 @@
-"""Formats on the wire: JSON with duplicate keys detected, server-sent events, and call ids in each server's form."""
+"""Wire formats: JSON with detection of duplicate keys, server-sent events, and call IDs in each server's form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from harness.record import replace
 
 
 class Repeated(dict[str, JsonValue]):
-    """An object with a duplicate key. The last value counts, but its text, when written again, repeats the key.
+    """An object with a duplicate key. The last value counts, but writing the object as JSON repeats the key.
 
-    So a strict reader refuses arguments that arrived as an object.
+    So a strict parser rejects arguments that arrived as such an object.
     """
 
     def __init__(self, pairs: list[tuple[str, JsonValue]]) -> None:
@@ -26,12 +26,12 @@ class Repeated(dict[str, JsonValue]):
         self.pairs = pairs
 
     def items(self) -> list[tuple[str, JsonValue]]:  # type: ignore[override]
-        """Return every pair that came: this is what json writes."""
+        """Return all pairs, including duplicates: the json module writes these."""
         return self.pairs
 
 
 class AmbiguousKey(Exception):
-    """A duplicate key with different values, outside of a call's arguments."""
+    """Raised for a duplicate key with different values, outside of a call's arguments."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -41,8 +41,8 @@ class AmbiguousKey(Exception):
 def read_json(data: bytes) -> JsonValue:
     """Parse `data`, JSON in UTF-8.
 
-    A duplicate key within `arguments` is left to their reader, since they are text or nearly so. Elsewhere it may
-    repeat the same value.
+    A duplicate key within `arguments` is accepted, since the arguments are parsed strictly later. Elsewhere it is
+    accepted only with equal values.
 
     Raises ValueError, RecursionError, AmbiguousKey.
     """
@@ -62,7 +62,7 @@ def read_json(data: bytes) -> JsonValue:
 
 
 def ends_early(data: bytes) -> bool:
-    """Return whether `data`, which is invalid JSON, may be the beginning of valid JSON: only its end is missing."""
+    """Return whether `data`, which is invalid JSON, may be valid JSON without its end."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def ends_early(data: bytes) -> bool:
 
 
 def _ambiguous(value: JsonValue) -> str | None:
-    """Return a duplicate key with different values. Goes level by level, and not into arguments."""
+    """Return a duplicate key with different values, or `None`. Iterative; does not search inside `arguments`."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -104,10 +104,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 class IdForm(Enum):
-    """Forms of ids that a server takes back; the values are patterns of them."""
+    """Forms of call IDs that a server accepts in a request; the values are regular expressions."""
 
     CHAT = r"(?s).{1,40}"
-    """OpenAI's chat completions (their error `string_above_max_length` for `tool_calls[].id` names the number)."""
+    """OpenAI's chat completions. Their error `string_above_max_length` for `tool_calls[].id` states the limit."""
     RESPONSES = r"[a-zA-Z0-9_-]{1,64}"
     """The Responses API."""
     NINE = r"[a-zA-Z0-9]{9}"
@@ -115,16 +115,16 @@ class IdForm(Enum):
 
 
 class WireIds:
-    """The ids of one conversation, as they are sent."""
+    """Converts the call IDs of one conversation to a form that the server accepts."""
 
     def __init__(self, form: IdForm) -> None:
-        """`form` is the form that the server takes. A conversation may have begun with a server whose ids differ."""
+        """`form` is the form that the server accepts. The conversation may have IDs of another server."""
         self._form = form
         self._sent: dict[str, str] = {}
         self._used_ids: set[str] = set()
 
     def of(self, call_id: str) -> str:
-        """Return the id to send for a call: its own if the server takes it."""
+        """Return the ID to send for a call: its own ID if the server accepts it, else one derived from it."""
         if call_id not in self._sent:
             number = 0
             while (sent := self._candidate(call_id, number)) in self._used_ids:
@@ -147,7 +147,7 @@ class WireIds:
 
 
 def told_apart(calls: Sequence[ToolCall], used_ids: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply, each with an id that is neither in `used_ids` nor another call's."""
+    """Return the calls of a reply, each with a unique ID that is not in `used_ids`."""
     used, result, number = set(used_ids), [], 0
     for call in calls:
         call_id = call.id
@@ -163,24 +163,24 @@ BOM = b"\xef\xbb\xbf"
 """The byte-order mark that a body may begin with."""
 
 Event: TypeAlias = tuple[str, bytes]
-"""An event's name (empty where it has none) and its data, not yet decoded."""
+"""Name of an event (empty if it has none) and its data as bytes."""
 
 
 class EventDecoder:
-    """Server-sent events out of bytes in any slicing.
+    """Decodes server-sent events from bytes that may be split anywhere.
 
-    Line ends, comments, fields and the byte-order mark are those of the WHATWG HTML standard, section 9.2.6, except that
-    an event which the end of the stream leaves without its blank line is not dropped: `finish` returns it.
+    Line ends, comments, fields and the byte-order mark follow the WHATWG HTML standard, section 9.2.6. One exception: an
+    event without its blank line at the end of the stream is not dropped; `finish` returns it.
     """
 
     def __init__(self) -> None:
         self.recognised = False
-        """Whether any line so far was one of an event stream."""
+        """Whether any line so far was a valid line of an event stream."""
         self.longest = 0
-        """The bytes of the longest line or event so far; of one that is still coming, those that are there."""
+        """Size in bytes of the longest line or event so far, including incomplete ones."""
         self._pieces: list[bytes] = []
         self._pending = 0
-        """The bytes of a line whose end has not come in."""
+        """Number of bytes received of an incomplete line."""
         self._after_cr = False
         self._first_line = True
         self._name = ""
@@ -199,7 +199,7 @@ class EventDecoder:
         self._pending += len(data)
         if b"\n" not in data and b"\r" not in data:
             self.longest = max(self.longest, self._pending)
-            return []  # joining only at line ends keeps one huge line linear in its length
+            return []  # pieces are joined only at line ends, so that one huge line takes linear time
         lines = b"".join(self._pieces).splitlines(keepends=True)
         self._pieces = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
         self._pending = sum(map(len, self._pieces))
@@ -210,7 +210,7 @@ class EventDecoder:
         return events
 
     def finish(self) -> list[Event]:
-        """Return the remaining events at the end of the stream; the last may be cut anywhere."""
+        """Return the remaining events at the end of the stream. The last event may be incomplete."""
         events: list[Event] = []
         if self._pieces:
             self._take_line(b"".join(self._pieces), events)
