@@ -14,5 +14,5 @@ Read `openai_wire` first: it sends a request to a server, retries and reads the 
 Models without a provider: `scripted` plays a script, and `loopback` serves it over HTTP. `recorder` and `replayer`
 write and read a `cassette`. `divergence` finds the first difference from a recorded conversation.
 
-A model turns messages into a reply. It knows nothing of the gate, runs no tool, and reads no configuration.
+A model turns messages into a reply. It has no access to the gate, runs no tool, and reads no configuration.
 """

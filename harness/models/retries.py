@@ -2,7 +2,7 @@
 
 Sending again is safe: no part of a failed reply was run or is in the history, so the next try begins like the first.
 But it costs money, and it repeats text that the user has already read. So a reply that broke off after some of it was
-displayed is requested only once more, and the user is told that it begins again.
+displayed is requested only once more, and a message tells the user that it begins again.
 """
 
 from __future__ import annotations
