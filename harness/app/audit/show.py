@@ -1,4 +1,4 @@
-"""`harness audit show`: a readable timeline of logs, or those calls of them that fit."""
+"""`harness audit show`: a readable timeline of logs, or of the calls that match a filter."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 class _Timeline:
-    """Writes lines after the time of day; a changed date is on a line of its own."""
+    """Writes lines with the time of day. A new date gets its own line."""
 
     def __init__(self, output: AnswerWriter, *, full: bool) -> None:
         self._output = output
@@ -76,7 +76,10 @@ class _Timeline:
         self._helpers = HelperTree()
 
     def show(self, path: str, records: Iterable[LogRecord]) -> None:
-        """Write the events, each call at its end; calls without one at the end of their session, or of the log."""
+        """Write the events.
+
+        A call is written at its end, or if it has none, at the end of its session or of the log.
+        """
         joiner, clocks = Joiner(path), Clocks()
         for record in records:
             self._helpers.record(record)
@@ -94,7 +97,7 @@ class _Timeline:
             self.call(call)
 
     def call(self, call: LoggedCall) -> None:
-        """Write the lines of a call, at the time of the last record about it."""
+        """Write the lines of a call, at the time of its last record."""
         moment = text(call.records[-1], "time") if call.records else ""
         self._lines(call.session, moment, _call_lines(call, full=self._full))
 
@@ -114,7 +117,7 @@ class _Timeline:
                 if self._session and (record is None or record["kind"] != "session_started"):
                     self._output.line(f"{_BESIDE_THE_TIME}session {session} goes on", Tone.QUIET)
                 self._session = session
-            # Cut and made safe where it was made. What does not fit hangs: no text begins where our own lines do.
+            # The text was cut and made safe before. Wrapped rows are indented, so that no row looks like a new entry.
             room = self._output.width - len(beside)
             for row in toned_rows(line.text, Tone.PLAIN, room) if room >= LEAST_WIDTH else (line.text,):
                 self._output.line(beside + row, line.tone, width=len(beside) + len(row))
@@ -122,7 +125,7 @@ class _Timeline:
 
 
 def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, *, full: bool) -> None:
-    """Write the calls that fit, and nothing else; as JSON their records, call by call."""
+    """Write only the calls that match the filter. For JSON, write their records, call by call."""
     session, call_count = ("", ""), 0
     timeline = _Timeline(output, full=full)
     for call in logs.calls():
@@ -141,7 +144,7 @@ def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, 
 
 
 def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
-    """Yield the lines of a call: the line that `run` shows, and further facts of the log below it."""
+    """Yield the lines of a call: the line that `run` shows, and further facts from the log below it."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
     for tone, line in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
@@ -151,7 +154,7 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
 
 
 def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
-    """Yield the lines of a record that is not about a call; none if another record repeats it."""
+    """Yield the lines of a record that is not about a call. Yields none if another record has the same facts."""
     event = event_line(record)
     if record["kind"] == "hook_answered":
         yield Line(tone=Tone.QUIET if event is None else event.tone, text=visible_line(_hook(record), _WIDTH))
@@ -174,7 +177,7 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
 
 
 def _hook(record: LogRecord) -> str:
-    """Return a hook's answer, and its program."""
+    """Return the answer and the program of a hook."""
     values = {name: word(value) for name, value in record.items()}
     reason = f": {values['reason']}" if values.get("reason") else ""
     ignored = f"; its {values['ignored']} means nothing" if values.get("ignored") else ""
@@ -183,7 +186,7 @@ def _hook(record: LogRecord) -> str:
 
 
 def _heading(call: LoggedCall, output: AnswerWriter) -> str:
-    """Return the line about a call's session, if no other line of the session is shown."""
+    """Return the heading for the session of a call, since no other line names the session."""
     details = [text(call.started, name) for name in ("mode", "model")]
     details = [detail for detail in details if detail]
     start = output.moment(call.started)
@@ -201,7 +204,7 @@ def _first_line(call: LoggedCall) -> Line:
             open_yet = "the log ends before it was begun"
             if (
                 approval_text and text(call.started, "mode") == "hook"
-            ):  # such an agent says nothing of a no, and the session goes on
+            ):  # such an agent does not report a refusal, and its session continues
                 approval_text, open_yet = "asked at the agent, which told of no answer yet", ""
             line = f". {call.tool}  {visible_line(call.summary, 100)}  {approval_text}{open_yet}"
             return Line(tone=Tone.WARNING, text=visible_line(line, 400))
@@ -219,7 +222,7 @@ def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
 
 
 def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
-    """Yield the parts of a call with what decided each, where that is more than its first line says."""
+    """Yield the facets of a call with the rule that decided each, unless the first line already has all of this."""
     facets = call.decision.get("facets")
     parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
     if call.decided == "auto" and not full:
@@ -256,7 +259,7 @@ MOST_HOSTS_SHOWN = 5
 
 
 def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
-    """Yield the connections of a command with network by host, and the refused ones."""
+    """Yield a line with the hosts that a command reached, and with those that were refused."""
     parts, tone = [], Tone.QUIET
     for verb, allowed in (("reached", True), ("was refused", False)):
         hosts = hosts_of(call.outcome, allowed=allowed)
@@ -300,7 +303,7 @@ MOST_PLACES_SHOWN = 20
 
 
 def _places(record: LogRecord, *, full: bool) -> Iterator[Line]:
-    """Yield the protected places that a record names, each with its digests before and after."""
+    """Yield the protected places of a record, each with its digests before and after."""
     places = objects_in(record.get("places"))
     visible_places = places if full else places[:MOST_PLACES_SHOWN]
     for place in visible_places:
@@ -331,13 +334,13 @@ def _policy_files(record: LogRecord) -> Iterator[Line]:
 
 
 def _block(body: str) -> Iterator[Line]:
-    """Yield a text whole, each of its lines behind a bar: none of them can pass for a line of the timeline."""
+    """Yield a complete text. Each line has a bar in front, so that it cannot look like a line of the timeline."""
     for line in body.split("\n"):
         yield Line(tone=Tone.QUIET, text=f"| {visible(line.expandtabs())}")
 
 
 def _change_words(record: LogRecord) -> str:
-    """Return the new policy, model or grant that a record puts in force; empty for any other record."""
+    """Return a line for a record that changes the policy, the model or a grant. Empty for any other record."""
     values = {name: word(value) for name, value in record.items()}
 
     def get(name: str) -> str:
@@ -362,7 +365,7 @@ def _change_words(record: LogRecord) -> str:
 
 
 def _model_settings(record: LogRecord) -> str:
-    """Return the model's settings besides its name: its profile, and stated values; or an empty string."""
+    """Return the model's profile, call form and explicit settings. Empty if there are none."""
     profile, form, settings = (record.get(name) for name in ("profile", "call_form", "model_settings"))
     parts = [f"profile {word(profile)}"] if profile else []
     parts += [f"calls by {word(form)}"] if form else []
@@ -371,7 +374,7 @@ def _model_settings(record: LogRecord) -> str:
 
 
 def _answer(record: LogRecord) -> str:
-    """Return the person's answer behind a record, or an empty string."""
+    """Return the user's answer that a record contains, or an empty string."""
     approval = record.get("asked")
     if not isinstance(approval, dict):
         return ""
@@ -380,7 +383,10 @@ def _answer(record: LogRecord) -> str:
 
 
 def _record_words(record: LogRecord) -> tuple[str, str] | None:
-    """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
+    """Return the line for a record that the trace of a running session omits: its title, and a text that may be long.
+
+    `None` for any other record.
+    """
     values = {name: word(value) for name, value in record.items()}
 
     def get(name: str) -> str:
@@ -423,17 +429,20 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
 
 
 class CallFilter(Record):
-    """Conditions on a call; an empty one holds for every call."""
+    """Conditions on a call. An empty condition matches every call."""
 
     tool: str = ""
     decision: str = ""
     answer: str = ""
     rule: str = ""
-    """The id of a rule, or a part of what decided the call or a part of it: `rule x (file:line)`, a default, a built-in."""
+    """ID of a rule, or a part of the deciding rule's text (of the call or of one of its facets).
+
+    Examples of such texts: `rule x (file:line)`, a default, a built-in rule.
+    """
     path: str = ""
-    """A part of a path that the call named or changed, as far as the log has it."""
+    """A part of a path that the call named or changed. Only paths in the log count."""
     since: str = ""
-    """RFC 3339 in UTC, as the log writes it; the call was asked for at that time or later."""
+    """Earliest time of the request for the call. RFC 3339 in UTC, as in the log."""
     until: str = ""
     call: str = ""
 
@@ -443,7 +452,7 @@ class CallFilter(Record):
         return any(getattr(self, name) for name in type(self)._fields)
 
     def takes(self, call: LoggedCall) -> bool:
-        """Say whether every condition holds for `call`."""
+        """Return whether `call` meets all conditions."""
         return (
             self.tool in ("", call.tool)
             and self.decision in ("", call.decided)
@@ -468,9 +477,9 @@ class CallFilter(Record):
 
 
 def _named_paths(call: LoggedCall) -> Iterator[str]:
-    """Yield the paths that the log names for a call: those of its effects and parts, and the one that it changed.
+    """Yield the paths of a call in the log: those of its effects and facets, and the path that it changed.
 
-    The log keeps the first 20 paths and the first 50 parts of a call.
+    The log has the first 20 paths and the first 50 facets of a call.
     """
     yield text(call.outcome, "changed_path")
     for record in (call.decision, call.intent):
@@ -494,9 +503,9 @@ _CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
 def call_filter(arguments: Namespace, now: float) -> CallFilter:
-    """Return the conditions of the flags; `now` is in seconds since 1970.
+    """Return the conditions of the flags. `now` is in seconds since 1970.
 
-    Raises UsageError for an invalid time, or an invalid number of a call.
+    Raises UsageError for an invalid time, or an invalid call number.
     """
     if arguments.call and not _CALL.fullmatch(arguments.call):
         raise UsageError(f"--call: {visible_line(arguments.call)!r} is not the number of a call (expected 1, 2, 3 ...)")
@@ -517,7 +526,10 @@ def call_filter(arguments: Namespace, now: float) -> CallFilter:
 
 
 def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
-    """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
+    """Return a time in the log's form. Raises UsageError.
+
+    The input is an RFC 3339 time, a date (completed with `of_a_day`, in UTC), or an age such as 2h.
+    """
     ago = _AGO.fullmatch(time_text)
     try:
         if ago:
@@ -526,10 +538,10 @@ def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
             dt.date.fromisoformat(time_text)
             return time_text + of_a_day
         else:
-            # RFC 3339 has the second 60, which datetime does not: it lies behind all others of its minute.
+            # RFC 3339 allows the second 60, datetime does not. It counts as the last moment of its minute.
             moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", time_text))
         if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
-            # As the log writes times, so that they can be compared as texts; strftime would not fill up a year.
+            # RFC 3339 requires an offset; without one, the time zone is unknown
             return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError, OSError):
         pass

@@ -17,9 +17,9 @@ from harness.text.visible import visible_line
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Sign the heads of closed logs that verify, and return the exit code: of `audit verify` for one that is not signed.
+    """Sign the heads of closed logs that verify. Return the exit code. Raises HarnessError.
 
-    Raises HarnessError.
+    If a log is not signed, the exit code is that of `audit verify`.
     """
     state = State.of(environment)
     heads = HeadsFile(state.heads)
@@ -51,7 +51,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _not_compared(findings: Findings) -> str:
-    """Return the reason why the end of a log to sign was not compared."""
+    """Return the reason why the end of a log could not be compared with a noted head."""
     noted_head = findings.evidence.known_head
     if noted_head is None:
         return "no head was noted to compare it with"

@@ -1,4 +1,4 @@
-"""`harness audit verify`: say in words what reading whole logs proved, and what it did not."""
+"""`harness audit verify`: report what the verification of whole logs proved and did not prove."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from harness.policy.policy import Policy
 
 MAX_LISTED = 1_000
-"""Maximum number of sessions or calls listed in an object of `--json`, beside their count."""
+"""Maximum number of sessions or calls listed in a JSON object. The object also has their total number."""
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Verify logs and return the exit code, that of the worst. Raises HarnessError."""
+    """Verify logs and return the exit code, which is that of the worst log. Raises HarnessError."""
     state = State.of(environment)
     expected = _checked(arguments)
     heads = HeadsFile(arguments.heads or state.heads)
@@ -66,7 +66,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 MAX_WHOLE = 20
-"""Maximum number of whole logs in a table; with more of them, only the problems of others are shown."""
+"""Maximum number of whole logs in a table. If there are more, the table lists only the other logs."""
 _COLUMNS = (
     Column(name="log", folds=True),
     Column(name="standing", toned=True),
@@ -83,7 +83,7 @@ _TONES = {
 
 
 class _Answer:
-    """The report on the logs: a text or an object each, for several at a terminal one table."""
+    """The report on the logs: one text or JSON object per log, or one table for several logs at a terminal."""
 
     def __init__(self, state: State, arguments: Namespace, environment: Mapping[str, str], *, several: bool) -> None:
         self.came_to: list[Soundness] = []
@@ -96,10 +96,10 @@ class _Answer:
         self._rows: list[TableRow] = []
         at_work = self._in_table or not self._console.width
         self.look = look_here(sys.stderr, environment) if at_work else Look()
-        """Display of the progress, unless each log is reported at the terminal meanwhile."""
+        """Progress display. Hidden if each log is reported at the terminal as soon as it is verified."""
 
     def report_findings(self, findings: Findings) -> None:
-        """Report the result of judging one log, and of judging its calls again if that was requested."""
+        """Report the result for one log, and the result of judging its calls again if that was requested."""
         text = _as_json(findings) if self._as_json else _as_text(findings)
         again = _judged_again(findings.path, self._state, self._arguments, self._environment)
         self._tell(
@@ -107,12 +107,12 @@ class _Answer:
         )
 
     def unreadable(self, path: str, reason: str) -> None:
-        """Say that a log cannot be read."""
+        """Report that a log cannot be read."""
         text = _unreadable(path, reason, as_json=self._as_json)
         self._tell(text, path, Soundness.UNREADABLE, 0, reason)
 
     def report_missing(self, noted_head: KnownHead) -> None:
-        """Say that a log that was noted is gone."""
+        """Report that a noted log is missing."""
         reason = f"a log that was noted is gone: {noted_head.words}"
         self._tell(
             _gone_line(noted_head, as_json=self._as_json), noted_head.file, Soundness.BROKEN, noted_head.records, reason
@@ -131,7 +131,7 @@ class _Answer:
             sys.stdout.write(text)
 
     def end(self) -> int:
-        """Write the table, where there is one, and return the exit code: that of the worst."""
+        """Write the table, if there is one. Return the exit code, which is that of the worst log."""
         if self._rows:
             whole_count = sum(soundness is Soundness.WHOLE for soundness in self.came_to)
             rows = self._rows if whole_count <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
@@ -145,7 +145,7 @@ class _Answer:
 
 
 def _checked(arguments: Namespace) -> str | None:
-    """Return the head that is given, as the harness writes it. Raises UsageError for flags that make no sense."""
+    """Check the flags, and return the value of `--head` in lower case. `None` without `--head`. Raises UsageError."""
     if arguments.heads and not os.path.isfile(arguments.heads):
         raise UsageError(f"--heads: no such file: {arguments.heads}")
     if arguments.signer and not arguments.signers:
@@ -161,7 +161,10 @@ def _checked(arguments: Namespace) -> str | None:
 
 
 def _judged_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
-    """Return the result of judging the calls again, if that was requested; it takes much longer than everything else."""
+    """Return the result of judging the calls again.
+
+    Empty if it was not requested, since it takes much longer than the rest.
+    """
     if not arguments.redecide:
         return ""
     return redecided(path, state, environment).text(path, as_json=arguments.json)
@@ -232,7 +235,7 @@ def _unreadable(path: str, reason: str, *, as_json: bool) -> str:
 
 
 def _logs_of(paths: Sequence[str], *, except_for: str) -> Iterator[str]:
-    """Yield the logs that are named, and all logs in the folders that are; the heads file is none."""
+    """Yield the named logs, and the logs in the named folders, except for the heads file."""
     heads = os.path.realpath(except_for)
     for path in paths:
         if not os.path.isdir(path):
@@ -250,7 +253,7 @@ def _gone_line(noted_head: KnownHead, *, as_json: bool) -> str:
 
 
 MAX_TOLD = 20
-"""Maximum number of named calls with another outcome; the others are counted."""
+"""Maximum number of listed calls with a different decision, and of listed problems. Further calls are counted."""
 
 
 class Redecided(Record):
@@ -259,12 +262,12 @@ class Redecided(Record):
     same: int
     otherwise: int
     unjudged: int
-    """Calls that could not be judged again: arguments or policies that the log does not hold."""
+    """Number of calls that could not be judged again, because the log lacks their arguments or policies."""
     lines: tuple[str, ...]
-    """The first of the calls with another outcome, and why others could not be judged."""
+    """The first calls with a different decision, and the reasons why other calls could not be judged."""
 
     def text(self, path: str, *, as_json: bool) -> str:
-        """Return this as text, or as one object on a line."""
+        """Return the result as text, or as one line of JSON."""
         if as_json:
             counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}
             return json.dumps({"file": path, "redecided": counts, "findings": list(self.lines)}, sort_keys=True) + "\n"
@@ -276,13 +279,16 @@ class Redecided(Record):
 
 
 def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
-    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
+    """Judge every decided call of a log again.
+
+    Raises LogError if the log cannot be read, UsageError if the heads file cannot be read.
+    """
     from harness.app.policy.replay import Replay, recorded_policy
 
     policies: dict[tuple[str, str], Policy | str] = {}
 
     def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
-        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
+        key = (session.name, str(session.started.get("policy_sha256")))  # the policy may change within a session
         if key not in policies:
             policies[key] = recorded_policy(session.started, state)
         return policies[key]

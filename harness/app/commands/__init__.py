@@ -1,6 +1,6 @@
-"""The slash commands of the prompt, and the meaning of a typed line.
+"""The slash commands of the prompt, and the interpretation of typed lines.
 
-Read first: slash_command.py (the meaning of a line, the parts of a command), conversation.py (the object of a
-command). Each other module is one command or a few of one theme. To add one, write a module here with a tuple
-`COMMANDS`, which is found automatically. A command prints through the conversation and reads no keys.
+Read first: slash_command.py (interpretation of a line, fields of a command) and conversation.py (the object that
+commands act on). Each other module has one command or a few related ones. To add one, write a module here with a tuple
+`COMMANDS`, which is found automatically. A command prints through the conversation and does not read keys.
 """

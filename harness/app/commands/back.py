@@ -1,4 +1,7 @@
-"""/back: go back to before one of the person's own messages, which is then in the line again. Two Esc open its menu."""
+"""/back: return to the state before one of the user's messages, and put that message on the input line again.
+
+Pressing Esc twice opens its menu.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,15 @@ from harness.text.visible import visible_line
 
 
 class Said(Record):
-    """A message of the person in the conversation as it is."""
+    """A message of the user in the present conversation."""
 
     place: int
-    """Among the messages behind the system's."""
+    """Index of the message, not counting the system message."""
     words: str
 
 
 def said_by_person(conversation: Conversation) -> Iterator[Said]:
-    """Yield the person's messages that the conversation still holds, the oldest first."""
+    """Yield the user's messages that are still in the conversation, oldest first."""
     for place, message in enumerate(conversation.session.messages[1:]):
         words = _typed(split_summary(message.content)[1]) if message.role is Role.USER else ""
         if words:
@@ -34,14 +37,17 @@ def said_by_person(conversation: Conversation) -> Iterator[Said]:
 
 
 def _typed(text: str) -> str:
-    """Return the typed part of a message; for several unanswered ones, all of them."""
+    """Return the typed part of a message. If unanswered messages were joined, return all their typed parts."""
     for between in (INTERRUPTED, UNANSWERED):
         text = text.replace(f"{between}\n\n", "")
     return own_words(text).strip()
 
 
 def back(conversation: Conversation, rest: str) -> None:
-    """Begin a session with what this one held before a message, and put that into the line. Raises UsageError, LogError."""
+    """Begin a session with the conversation before a message, and put that message on the input line.
+
+    Raises UsageError, LogError.
+    """
     messages_of_person = tuple(said_by_person(conversation))
     if not messages_of_person:
         conversation.say("there is no message of yours to go back to", Tone.QUIET)
@@ -66,7 +72,7 @@ def back(conversation: Conversation, rest: str) -> None:
 
 
 def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:
-    """Return the person's messages, the newest first."""
+    """Return the user's messages, newest first, for the menu."""
     numbered = list(enumerate(said_by_person(conversation), 1))
     return [
         Offered(text=str(number), label=f"{number:>2}  {visible_line(' '.join(message.words.split()), 60)}")

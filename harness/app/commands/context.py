@@ -1,4 +1,4 @@
-"""/cost, /context, /compact, /clear: what the session took, how long the conversation is, and how it is made shorter."""
+"""/cost, /context, /compact, /clear: usage of the session, length of the conversation, and ways to shorten it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 MOST_TURNS = 50
-"""Turns that are listed; of more, the newest."""
+"""Maximum number of turns listed, newest first to be kept."""
 MOST_RESULTS = 5
-"""Results that are named, the longest."""
+"""Maximum number of results listed, longest first."""
 CHARACTERS_A_TOKEN = 4
-"""A rough guess for English and code; other texts have two to three."""
+"""Characters per token, a rough estimate for English and code. Other texts have two to three."""
 
 
 def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -96,7 +96,7 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
 
 
 def _results(messages: list[Message]) -> list[tuple[int, str]]:
-    """Return the length of each tool result, and of which call it is."""
+    """Return the length of each tool result, and a description of its call."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     rows = []
     for message in messages:
@@ -109,7 +109,7 @@ def _results(messages: list[Message]) -> list[tuple[int, str]]:
 
 
 def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Let the model summarize the conversation. Raises LogError."""
+    """Make the model summarize the conversation. Raises LogError."""
     session = conversation.session
     before = characters(session.messages[1:])
     conversation.say("asking the model for a summary", Tone.QUIET)
@@ -122,7 +122,7 @@ def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
 
 
 def clear(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Forget the conversation. Raises LogError."""
+    """Remove all messages from the conversation. Raises LogError."""
     session = conversation.session
     conversation.agent.change_history(session, "cleared", 0, len(session.messages) - 1)
     conversation.turns.forget()

@@ -40,25 +40,25 @@ class Spent(Record):
 
 
 class Turns:
-    """The turns of one session, the newest last, by the numbers of their calls."""
+    """The turns of one session, newest last. Each turn is a list of call numbers."""
 
     def __init__(self, origin: str = "") -> None:
-        """`origin` is the session that this one goes on from, if there is one."""
+        """Create it. `origin` is the session that this one continues, or empty."""
         self.origin = origin
         self._calls: list[list[int]] = []
 
     def begin_session(self, origin: str) -> None:
-        """Forget every turn: a session begins that goes on from the one named `origin`."""
+        """Forget every turn, because a new session begins. `origin` is the session that it continues."""
         self.origin = origin
         self._calls.clear()
 
     def begin(self, session: Session) -> None:
-        """Note that the person is about to say something; it is part of the turn before where that got no answer."""
+        """Note that the user is about to send a message. If the previous message got no answer, its turn continues."""
         if not (is_unanswered(session.messages) and self._calls):
             self._calls.append([])
 
     def record(self, record: LogRecord) -> None:
-        """Note a call of the turn that goes on, not one of the person's own; an observer of the log."""
+        """Note a call of the current turn, unless the user made the call. An observer of the log."""
         number, whose = record.get("call"), record.get("by")
         if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
             self._calls[-1].append(number)
@@ -68,12 +68,15 @@ class Turns:
         self._calls.clear()
 
     def pop(self) -> list[int] | None:
-        """Forget the last turn, and return its calls; None for one of the session that this one goes on from."""
+        """Remove the last turn, and return its calls.
+
+        `None` if that turn belongs to the session that this one continues.
+        """
         return self._calls.pop() if self._calls else None
 
 
 class Conversation:
-    """One conversation at the prompt, with everything that a command may need."""
+    """One conversation at the prompt, with everything that a slash command may need."""
 
     def __init__(
         self,
@@ -87,8 +90,10 @@ class Conversation:
         policy_named: str | Sequence[str] | None,
         policy_sha256: str | None,
     ) -> None:
-        """`showing` has a command of the person's shown by a function, and lends it the terminal where wanted; the last two
-        are what --policy and --policy-sha256 say.
+        """Create it. `showing` returns a `with` block that displays the output of a user's command by a function.
+
+        The flag of `showing` tells whether the command gets the terminal. `policy_named` and `policy_sha256` are the
+        values of --policy and --policy-sha256.
         """
         self.running = running
         self.place = running.place
@@ -103,32 +108,35 @@ class Conversation:
         self.policy_named = policy_named
         self.policy_sha256 = policy_sha256
         self.policy_before_plan: Policy | None = None
-        """The policy to return to after plan mode. `None` outside of it."""
+        """The policy to return to after plan mode. `None` outside plan mode."""
         self.offers_plans = True
-        """Whether an answer in plan mode is put to the person as a plan: until they said no to one, without words."""
+        """Whether an answer in plan mode is offered to the user as a plan.
+
+        False once they refused one without a reason.
+        """
         self.spent: list[Spent] = []
         self.prompt = ""
-        """The next message to the model, in the person's place and with their consent."""
+        """The next message to the model, sent for the user with their consent. Empty for none."""
         self.prompt_by_command = False
-        """Whether that is what a command of the user or the team says."""
+        """Whether `prompt` is the text of a command of the user or the team."""
         self.own_commands: Sequence[SlashCommand] = ()
         """The commands of the user and the team."""
         self.settings_after: Settings | None = None
-        """Settings of the model that answers again after the next turn. `None` for the present one."""
+        """Model settings to restore after the next turn. `None` to keep the present ones."""
         self.draft = ""
-        """Initial text of the next line: a command whose menu opens, or words that the person sends or changes."""
+        """Initial text of the next input line: a command whose menu opens, or words for the user to edit or send."""
         self.leaving = False
         self.decision: LogRecord | None = None
-        """The last one that was recorded."""
+        """The last recorded decision."""
         self.answer: LogRecord | None = None
-        """The person's answer to it, if it was asked about."""
+        """The user's answer to the question about `decision`, if there was one."""
         self.stop: StopReason | None = None
-        """The end of the last turn of this session."""
+        """Stop reason of the last turn in this session."""
         self.error = ""
-        """The message of the last error that was recorded in it."""
+        """Message of the last error recorded in this session."""
         self.notes = NotesToModel()
         self.helpers = HelperTree()
-        """The helpers of its sessions."""
+        """The helpers of the conversation's sessions."""
 
     @property
     def plans(self) -> bool:
@@ -136,15 +144,15 @@ class Conversation:
         return self.policy_before_plan is not None
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Show text that may hold anything, line by line as it is."""
+        """Show a text line by line. It need not be safe to display."""
         self.screen.line(text, tone)
 
     def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, max_characters: int = 2_000) -> None:
-        """Show text that may hold anything on one line."""
+        """Show a text on one line. It need not be safe to display."""
         self.screen.line(visible_line(text, max_characters), tone)
 
     def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
-        """Show the log's path, size and head, each on a line of its own that can be copied."""
+        """Show the path, size and head of the log. Each gets its own line, so that it can be copied."""
         for line in pinned(self.agent.log, self.place.environment.get("HOME", "")):
             self.screen.unbroken(line, tone)
 
@@ -169,15 +177,18 @@ class Conversation:
         return sum(known_costs) if len(known_costs) == len(self.spent) and not other_tokens else None
 
     def confinement(self, tool: str, effects: Effects) -> str:
-        """Return the present confinement of a call of `tool`."""
+        """Return a description of the present confinement for a call of `tool`."""
         return self.agent.registry.confinement(tool, effects)
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        """Return the grants on offer at a question, or the reason for none."""
+        """Return the grants that a question can offer, or the reason why there are none."""
         return "plan mode is on" if self.plans else self.agent.gate.grants.offer(action, verdict)
 
     def advice(self, action: Action, verdict: Verdict) -> str:
-        """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
+        """Return advice on a question: a rule that would answer it from now on, and its file.
+
+        Else return why no rule can.
+        """
         if self.plans:
             return "/plan off leaves it"
 
@@ -188,7 +199,7 @@ class Conversation:
         return f"a rule would allow it unasked, in {home}:\n{advice.toml.rstrip()}"
 
     def record(self, record: LogRecord) -> None:
-        """Keep a record for /why; an observer of the log."""
+        """Store a record that /why needs. An observer of the log."""
         if self.helpers.record(record) is not None:
             return
         self.turns.record(record)
@@ -203,7 +214,10 @@ class Conversation:
                 pass
 
     def begin(self, session: Session, origin: str) -> None:
-        """Continue with `session`, which continues the one named `origin`; pending notes for the model are dropped."""
+        """Continue with `session`, which continues the session named `origin`.
+
+        Pending notes for the model are dropped.
+        """
         self.session = session
         self.turns.begin_session(origin)
         self.spent.clear()
@@ -211,28 +225,31 @@ class Conversation:
         self.forget_notes()
 
     def open_menu(self, command: str) -> bool:
-        """Let the next line begin with a command, its menu open; False where nothing can be drawn below the line."""
+        """Start the next input line with a command and open its menu.
+
+        Returns whether that is possible, which needs a display that can draw below the line.
+        """
         repaints = self.screen.look.repaints
         self.draft = f"{command} " if repaints else self.draft
         return repaints
 
     def forget_notes(self) -> None:
-        """Drop the pending notes for the model, and report that."""
+        """Drop the pending notes for the model, and report that to the user."""
         if count := self.notes.forget():
             self.say(f"the model is not told of {count_of(count, 'command')} that you ran before", Tone.QUIET)
 
     def message(self, line: str) -> str:
-        """Return the person's message after the notes for the model."""
+        """Return the user's message, preceded by the notes for the model."""
         return self.notes.message(
             line, self.session.messages, plans=self.plans, interrupted=self.stop is StopReason.INTERRUPTED
         )
 
     def masked(self, text: str) -> str:
-        """Return text with the known secrets masked, as in the log."""
+        """Return a text with the known secrets masked, as in the log."""
         return self.place.redactor.redact(text)
 
     def count(self, result: RunResult) -> None:
-        """Keep the usage and the end of a turn."""
+        """Store the usage and the stop reason of a turn."""
         self.stop = result.stop
         self.spent.append(
             Spent(

@@ -1,4 +1,4 @@
-"""/copy: the last answer, or the last block of code in it, to the clipboard."""
+"""/copy: copy the last answer, or its last code block, to the clipboard."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.terminal.styles import Tone
 from harness.text.amounts import count_of, size_of_bytes
 
 MOST_BYTES = 1_000_000
-"""Maximum size of a text for a program."""
+"""Maximum size in bytes of a text for a clipboard program."""
 MOST_SENT_BYTES = 50_000
-"""Maximum size of a text for the terminal: several take no more at once."""
+"""Maximum size in bytes of a text sent through the terminal. Several terminals accept no more at once."""
 SECONDS = 5.0
-"""Time limit of a program, in seconds."""
+"""Time limit of a clipboard program, in seconds."""
 _BLANKS = regex("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _FENCE = regex(r"(?P<indent>[ >]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 
 
 def copy(conversation: Conversation, rest: str) -> None:
-    """Copy the last answer; `code`: the last block of code in it. Raises UsageError."""
+    """Copy the last answer, or with `code` its last code block. Raises UsageError."""
     if rest not in ("", "code"):
         raise UsageError("usage: /copy, or /copy code")
     answer = last_answer(conversation.session.messages)
@@ -44,13 +44,16 @@ def copy(conversation: Conversation, rest: str) -> None:
 
 
 def last_answer(messages: Sequence[Message]) -> str:
-    """Return the model's last answer; empty without one. Pure."""
+    """Return the model's last answer. Empty if there is none. Pure."""
     answers = (message.content for message in reversed(messages) if message.role is Role.ASSISTANT)
     return next((text for text in answers if text.strip()), "")
 
 
 def code_blocks(text: str) -> Iterator[str]:
-    """Yield the content of fences (CommonMark 0.31, section 4.5), without indentation and quote signs. Pure."""
+    """Yield the content of fenced code blocks (CommonMark 0.31, section 4.5) without indentation and quote marks.
+
+    Pure.
+    """
     block: list[str] | None = None
     indent = fence = ""
     for line in text.split("\n"):
@@ -67,19 +70,19 @@ def code_blocks(text: str) -> Iterator[str]:
 
 
 def pasted_safely(text: str) -> tuple[str, int]:
-    """Return a text that only inserts itself when pasted, and the number of dropped characters. Pure.
+    """Return a form of a text that is safe to paste, and the number of dropped characters. Pure.
 
-    Characters that control a terminal, change the reading order or hide are dropped; an unusual blank becomes a plain
-    one.
+    It drops characters that control a terminal, change the reading order or are invisible. An unusual blank becomes a
+    space.
     """
     safe_text = "".join(char for char in _BLANKS.sub(" ", text) if char.isprintable() or char in "\n\t")
     return safe_text, len(text) - len(safe_text)
 
 
 def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str]:
-    """Return the command that takes a text for the clipboard at which the person sits; empty where there is none.
+    """Return the command that puts a text on the user's clipboard. Empty if there is none.
 
-    Over SSH the clipboards of this machine are another one's. No program of the workspace `root` is one.
+    Over SSH, only tmux reaches the user's own clipboard. Programs in the workspace `root` are never used.
     """
     ways = (
         ("TMUX", ("tmux", "load-buffer", "-w", "-")),
@@ -99,7 +102,7 @@ def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str
 
 
 def _hand_over(conversation: Conversation, data: bytes) -> str:
-    """Copy, and return in words by what. Raises UsageError where it cannot be."""
+    """Copy the data, and return a description of the method. Raises UsageError if no method works."""
     environment = conversation.place.environment
     if len(data) > MOST_BYTES:
         raise UsageError(

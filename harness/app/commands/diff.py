@@ -1,4 +1,4 @@
-"""/diff: what this session changed in files, each from what it first was to what it is now."""
+"""/diff: the changes of this session to files, from the first content to the present one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 
 MOST_LINES = 500
-"""Maximum number of lines of one file's difference at the prompt; the rest is counted."""
+"""Maximum number of lines shown of one file's diff. Further lines are counted."""
 _KINDS = ("decision", "intent", "outcome")
 
 
 class Changed(Record):
-    """A file that the session changed, or may have."""
+    """A file that the session changed or may have changed."""
 
     path: str
     before_sha256: str | None
-    """Digest of its content before the session's first change of it. `None` if it did not exist."""
+    """Digest of the content before the session's first change. `None` if the file did not exist."""
     calls: tuple[int, ...]
 
 
 def diff(conversation: Conversation, rest: str) -> None:
-    """Show it; `--stat` only counts lines. Raises UsageError and LogError."""
+    """Show the changes. With `--stat`, only count lines. Raises UsageError and LogError."""
     if rest not in ("", "--stat"):
         raise UsageError("usage: /diff, or /diff --stat")
     steps = changes_to_undo(_records(conversation), conversation.session.identity)
@@ -61,7 +61,7 @@ def _records(conversation: Conversation) -> list[LogRecord]:
 
 
 def changed_files(steps: list[Undoable]) -> list[Changed]:
-    """Return the files of `steps` (the newest first) in the order in which they were first changed. Pure."""
+    """Return the files of `steps` (newest first) in the order of their first changes. Pure."""
     files: dict[str, Changed] = {}
     for step in reversed(steps):
         file = files.get(step.path)
@@ -106,8 +106,9 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 
 
 def _content(conversation: Conversation, path: str) -> bytes | None:
-    """Return the present content of the file, `None` if it is missing. Raises OSError and ToolError, also for a link
-    or a device.
+    """Return the present content of a file. `None` if it is missing.
+
+    Raises OSError and ToolError, also if the path is a link or a device.
     """
     resolved = conversation.place.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):

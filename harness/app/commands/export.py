@@ -1,4 +1,4 @@
-"""/export: the conversation as a new Markdown file that its owner alone can read."""
+"""/export: write the conversation to a new Markdown file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def export(conversation: Conversation, rest: str) -> None:
-    """Write it to the file named, or to one below the state folder, outside of any repository.
+    """Write the conversation to the named file, or to a new file in the state folder.
 
-    Raises UsageError where that cannot be.
+    Raises UsageError if the file cannot be written.
     """
     if not rest.isprintable():
         raise UsageError("usage: /export [FILE], a name on one line")
@@ -103,13 +103,13 @@ def _message(message: Message) -> Iterator[str]:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """Yield text as a block quote: no heading of its own can look like one of the document's."""
+    """Yield a text as a block quote, so that its headings do not look like those of the document."""
     for line in visible(text).split("\n"):
         yield f"> {line}".rstrip()
 
 
 def _fenced(text: str) -> Iterator[str]:
-    """Yield text in a fence that is longer than any in it (CommonMark 0.31, section 4.5)."""
+    """Yield a text in a fence that is longer than any fence in the text (CommonMark 0.31, section 4.5)."""
     text = visible(text)
     longest = run = 0
     for char in text:

@@ -1,4 +1,4 @@
-"""/grants: what the person granted beyond the policy, and how it is revoked."""
+"""/grants: list the user's grants beyond the policy, narrow them or revoke them."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _list(conversation: Conversation, held_grants: tuple[Grant, ...]) -> None:
 
 
 def asleep_words(grant: Grant) -> str:
-    """Return the reason why a grant is suspended, and the way to reactivate it; empty for an active one."""
+    """Return the reason why a grant is suspended, and the command that reactivates it. Empty for an active grant."""
     places = count_of(len(grant.changed), "protected place")
     return f"{grant.id} sleeps: a command changed {places}; /grants answer {grant.id}" if grant.changed else ""
 
 
 def _answer(conversation: Conversation, grant: Grant) -> None:
-    """Ask about the protected places for which a grant sleeps."""
+    """Ask the user about the changed protected places that suspended a grant."""
     if not grant.changed:
         raise UsageError(f"{grant.id} does not sleep")
     conversation.agent.log.session = conversation.session.identity
@@ -75,7 +75,7 @@ def _answer(conversation: Conversation, grant: Grant) -> None:
 
 def _revoke(conversation: Conversation, grant: Grant) -> None:
     conversation.agent.log.session = conversation.session.identity
-    if not conversation.agent.gate.grants.revoke(grant):  # else the trace says what is left of it
+    if not conversation.agent.gate.grants.revoke(grant):  # if others remain, the trace reports the rest
         conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
 
 

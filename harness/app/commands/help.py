@@ -1,4 +1,4 @@
-"""/help: what can be typed at the prompt, and which keys do what."""
+"""/help: the possible input at the prompt, and the keys."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ QUESTION_KEYS = (
 
 
 def command_table(rows: Sequence[tuple[str, str]]) -> Table:
-    """Return the possible lines, each with its effect."""
+    """Return a table of possible inputs with their effects."""
     return labelled((f"  {name}", text, Tone.PLAIN) for name, text in rows)
 
 
 def show_help(conversation: Conversation, rest: str) -> None:
-    """Show all of it, or the keys alone. Raises UsageError."""
+    """Show the whole help, or with `keys` only the keys. Raises UsageError."""
     keys = [(key.key, key.more or key.does) for key in KEYS]
     if rest == "keys":
         conversation.screen.table(command_table(keys))

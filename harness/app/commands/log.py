@@ -1,4 +1,4 @@
-"""/log and /output: the last lines of the action log, and all that a command printed. They only read the log."""
+"""/log and /output: the last lines of the action log, and the output of a command. Both only read the log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.text.visible import visible
 from harness.tool_kinds import Does, tool_kind
 
 LINES, MOST_LINES = 10, 10_000
-"""Default and maximum number of shown lines."""
+"""Default and maximum number of lines."""
 
 
 def log(conversation: Conversation, rest: str) -> None:
-    """Show it. Raises UsageError, and LogError for a log that cannot be read."""
+    """Show the last lines of the log. Raises UsageError, and LogError for an unreadable log."""
     line_count = LINES
     if rest:
         if not (rest.isascii() and rest.isdigit() and int(rest[:9]) <= MOST_LINES):
@@ -46,10 +46,10 @@ def log(conversation: Conversation, rest: str) -> None:
 
 
 def output(conversation: Conversation, rest: str) -> None:
-    """Show the result of the last command of this session, or of the one that is the Nth from the end.
+    """Show the result of the last command of this session, or of the Nth from the end.
 
-    It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
-    UsageError, and LogError for a log that cannot be read.
+    This is the text that the model received, with secrets masked. If the text was cut, it names the file with the
+    complete output. Raises UsageError, and LogError for an unreadable log.
     """
     if not re.fullmatch("|[1-9][0-9]{0,8}", rest):
         raise UsageError("usage: /output [N], where 1 is the last command")

@@ -1,4 +1,7 @@
-"""/mode: the calls that ask: those of the policy, all but edits, or none, as nothing is changed; Shift-Tab."""
+"""/mode: choose the calls that need approval. Shift-Tab selects the next mode.
+
+The modes are: as the policy says, edits without a question, or plan mode, which changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from harness.text.visible import visible_line
 
 
 class Mode(Enum):
-    """The calls that ask. INVARIANT: no mode runs everything."""
+    """The calls that need approval. INVARIANT: no mode runs every call unasked."""
 
     ASK = "ask"
     EDITS = "edits"
@@ -28,11 +31,11 @@ SAID = {
     Mode.PLAN: "nothing is changed until a plan is approved",
 }
 NEXT = "next"
-"""The word for the mode behind the one that holds: Shift-Tab, while a turn runs."""
+"""Argument that selects the mode after the present one. Shift-Tab sends it while a turn runs."""
 
 
 def mode_of(conversation: Conversation) -> Mode:
-    """Return the mode that holds."""
+    """Return the present mode."""
     if conversation.plans:
         return Mode.PLAN
     return Mode.EDITS if conversation.agent.gate.grants.allows_edits else Mode.ASK
@@ -58,7 +61,7 @@ def mode(conversation: Conversation, rest: str) -> None:
 
 
 def next_mode(conversation: Conversation) -> None:
-    """Let the mode behind the one that holds hold, and say nothing. Raises PolicyError and LogError."""
+    """Switch to the next mode without a message. Raises PolicyError and LogError."""
     modes = list(Mode)
     _switch(conversation, modes[(modes.index(mode_of(conversation)) + 1) % len(modes)])
 
@@ -75,7 +78,7 @@ def _switch(conversation: Conversation, new_mode: Mode) -> None:
 
 
 def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
-    """Return the modes, with what each does."""
+    """Return the modes with descriptions, for the menu."""
     now = mode_of(conversation)
     return [
         Offered(text=mode.value, label=mode.value, description=f"{'holds now; ' if mode is now else ''}{SAID[mode]}")

@@ -1,4 +1,4 @@
-"""/model: which model answers, and how another one is taken: a profile, or one of the same provider."""
+"""/model: show the model, or choose another one: a profile, or a model of the same provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.text.visible import visible_line
 
 
 def model(conversation: Conversation, rest: str) -> None:
-    """Show the model, or ask another one from now on. Raises UsageError and LogError."""
+    """Show the model, or use another one from now on. Raises UsageError and LogError."""
     settings = conversation.running.settings
     if not rest:
         address = shown_address(settings.base_url.value)
@@ -42,7 +42,7 @@ def model(conversation: Conversation, rest: str) -> None:
 
 
 def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
-    """Return the models: the one that answers, those that the configuration names, those that the provider lists."""
+    """Return the models for the menu: the present one, the configured ones, and those that the provider lists."""
     settings, now = conversation.running.settings, conversation.agent.model.name
     problem, server_models = "", tuple[str, ...]()
     try:
@@ -62,9 +62,10 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
 
 
 def change_model(conversation: Conversation, name: str) -> None:
-    """Ask the model `name` from now on: as its profile says, or as at the beginning, else of the same provider.
+    """Use the model `name` from now on. Raises UsageError and LogError.
 
-    Raises UsageError and LogError.
+    The settings are those of its profile, or those of the start if it was the first model. Otherwise the provider stays
+    the same.
     """
     first_settings, now = conversation.place.settings, conversation.running.settings
     as_begun = name in {first_settings.profile, first_settings.model.value} - {""}
@@ -72,7 +73,7 @@ def change_model(conversation: Conversation, name: str) -> None:
 
 
 def take_settings(conversation: Conversation, settings: Settings) -> None:
-    """Ask the model that `settings` name from now on. Raises UsageError and LogError."""
+    """Use the model of `settings` from now on. Raises UsageError and LogError."""
     before, name = conversation.running.settings, settings.model.value
     if conversation.agent.limits.max_cost is not None and settings.prices.value is None:
         raise UsageError(

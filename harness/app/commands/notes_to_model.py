@@ -1,7 +1,8 @@
-"""Notes for the model before the person's next message: the output of their own commands, the begin or end of plan
-mode, and the fact that an earlier message got no answer.
+"""Notes for the model before the user's next message.
 
-It is text before their words, which may be cut or masked; it holds no message and decides nothing.
+A note has the output of the user's own commands, the start or end of plan mode, or the fact that an earlier message got
+no answer. Notes are text before the user's words, and may be cut or masked. They are no separate messages and decide
+nothing.
 """
 
 from __future__ import annotations
@@ -13,36 +14,39 @@ from harness.messages import Message, Role
 from harness.session.person_message import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED
 
 MOST_OUTPUTS = 16_000
-"""Characters of what the person's commands printed, of all of them until the next message: some 4,000 tokens of English."""
+"""Maximum number of characters of all outputs of the user's commands until the next message.
+
+About 4,000 tokens of English.
+"""
 
 
 class NotesToModel:
-    """The notes for the person's next message."""
+    """The notes for the user's next message."""
 
     def __init__(self) -> None:
         self._outputs: list[str] = []
 
     def add(self, output: str) -> bool:
-        """Keep the output of a command; return whether it fits: there is room for MOST_OUTPUTS characters."""
+        """Store the output of a command. Return whether it fits into the limit of MOST_OUTPUTS characters."""
         if sum(map(len, self._outputs)) + len(output) > MOST_OUTPUTS:
             return False
         self._outputs.append(output)
         return True
 
     def forget(self) -> int:
-        """Forget what was kept; return of how many commands it was."""
+        """Drop the stored outputs, and return their number."""
         count = len(self._outputs)
         self._outputs.clear()
         return count
 
     def message(self, line: str, messages: Sequence[Message], *, plans: bool, interrupted: bool = False) -> str:
-        """Return the person's message to a conversation that holds `messages`, after the notes, which are then
-        dropped.
+        """Return the user's message with the notes before it, and drop the notes.
 
-        It is joined to an earlier, unanswered one, and says so; `interrupted`: because the person stopped the turn.
+        `messages` is the present conversation. If its last message is an unanswered one of the user, a note says so;
+        `interrupted` tells that the user stopped that turn.
 
-        INVARIANT: the words on plan mode precede all others of the person, outside any limit, unless the conversation
-        holds them, so that nothing that forgets (/undo, /clear, a summary, another session) takes them away.
+        INVARIANT: the note on plan mode comes before the user's words and has no length limit. It is omitted only if
+        the conversation has it, so that it is not lost by /undo, /clear, a summary or a new session.
         """
         outputs, self._outputs = self._outputs, []
         between = ((INTERRUPTED if interrupted else UNANSWERED),) if is_unanswered(messages) else ()
@@ -50,12 +54,12 @@ class NotesToModel:
 
 
 def is_unanswered(messages: Sequence[Message]) -> bool:
-    """Say whether a conversation ends with words of the person: what they say next is joined to these."""
+    """Return whether a conversation ends with words of the user. The user's next message is then joined to these."""
     return bool(messages) and messages[-1].role is Role.USER and bool(split_summary(messages[-1].content)[1])
 
 
 def _on_plan_mode(messages: Sequence[Message], plans: bool) -> tuple[str, ...]:
-    """Return the note on plan mode; empty if the last one, which a message begins with, is still true."""
+    """Return the note on plan mode. Empty if the last such note in the conversation is still true."""
     texts = (split_summary(message.content)[1] for message in reversed(messages) if message.role is Role.USER)
     is_noted = next((text.startswith(PLAN_ON) for text in texts if text.startswith((PLAN_ON, PLAN_OVER))), False)
     if is_noted is plans:

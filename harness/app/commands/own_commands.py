@@ -1,4 +1,4 @@
-"""A command of a team or a user: its words, with the words after its name, become the person's message."""
+"""Commands of a team or a user. The text of a command, with the user's arguments, becomes the next message."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from harness.text.visible import visible_line
 
 _PLACES = regex(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
 _OTHERS_MODELS = regex(r"sonnet|opus|haiku|opusplan|best|claude-.*")
-"""Models as another agent names them (code.claude.com/docs/en/model-config); the last are names at one provider."""
+"""Names of models in another agent's commands (code.claude.com/docs/en/model-config).
+
+Those with `claude-` are names at one provider.
+"""
 
 
 def expanded(body: str, rest: str) -> str:
-    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words.
+    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` replaced by the words of `rest`.
 
-    Words may be quoted as in a shell; if a quote does not end, blanks separate them. Inserted text is not read again.
-    If the body places none of it, it follows as a paragraph of its own.
+    Words may be quoted as in a shell. If a quote is not closed, `rest` is split at blanks. Inserted text is not
+    expanded again. If `body` has no placeholder, `rest` is added as a separate paragraph.
     """
     if not _PLACES.search(body):
         return f"{body}\n\n{rest}" if rest else body
@@ -48,30 +51,30 @@ def expanded(body: str, rest: str) -> str:
 
 
 class SaidInRun(Record):
-    """A run's message in the person's place."""
+    """A message from a command that the prompt of a run calls."""
 
     words: str
     notes: tuple[str, ...] = ()
 
 
 def called(prompt: str, own_words: OwnWords) -> OwnCommand | None:
-    """Return the command that a prompt calls by its first word, or None."""
+    """Return the command that the first word of a prompt calls, or `None`."""
     name = _first_word(prompt).removeprefix("/").lower()
     return None if f"/{name}" in _built_in() else by_name(own_words.commands).get(name)
 
 
 def _first_word(prompt: str) -> str:
-    """Return the word of a prompt that could be a command's name with its slash, or an empty string."""
+    """Return the first word of a prompt if it could be a command name with a slash. Else return an empty string."""
     word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
     return word if word.strip("/") and "/" not in word[1:] else ""
 
 
 def said_in_run(prompt: str, own_words: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
-    """Return the words of the command that a prompt calls, `/name arguments`; None for one that is text: its first word has
-    a further slash, as a path does, or it begins otherwise.
+    """Return the message of the command that a prompt calls (`/name arguments`). `None` if the prompt is text.
 
-    Raises UsageError for a command that there is not, or not here, and where it is meant for another model, or for plan
-    mode, than the run has.
+    A prompt is text if it does not begin with a slash, or if its first word has another slash, as a path does. Raises
+    UsageError if the command is unknown, is only available at the interactive prompt, or is for another model or for
+    plan mode while the run is not.
     """
     word = _first_word(prompt)
     if not word:
@@ -95,14 +98,14 @@ def said_in_run(prompt: str, own_words: OwnWords, settings: Settings, *, plans: 
 
 
 def not_run_in(command: OwnCommand) -> str:
-    """Return the note about embedded commands, which another agent would run first and this program does not."""
+    """Return the warning about `!` commands in the text, which another agent would run and this program does not."""
     return visible_line(f"/{command.name}: !`...` is not run, and stays text", 200) if "!`" in command.body else ""
 
 
 def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
-    """Return the model of a command, empty for the present one, and a note about an unavailable one.
+    """Return the model of a command (empty for the present one), and a note about an unavailable model.
 
-    Such a one is another agent's word for a model, which is neither a profile nor otherwise known.
+    A model is unavailable if its name is another agent's and is not a profile or model known here.
     """
     name = command.model
     if name in ("", settings.profile, settings.model.value):
@@ -116,9 +119,9 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
 
 
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Return the commands for the prompt, and notes about those with the name of a shipped one."""
+    """Return the slash commands for the prompt, and notes about those that have the name of a shipped command."""
     if not commands:
-        return (), ()  # looks up none of those that ship
+        return (), ()  # avoids loading the shipped commands
     built_in_names, names = _built_in(), by_name(commands)
     slashes, notes = [], []
     for command in commands.values():
@@ -150,8 +153,10 @@ def _built_in() -> set[str]:
 
 
 def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
-    """Say the command's words to the model, by the model and in the mode that it names. Raises UsageError, PolicyError and
-    LogError."""
+    """Set the command's text as the next message, with the model and the mode that it names.
+
+    Raises UsageError, PolicyError and LogError.
+    """
     now = conversation.running.settings
     model, note = model_of(command, now)
     for message in filter(None, (note, not_run_in(command))):

@@ -1,4 +1,7 @@
-"""/plan: plan mode on and off. It puts a read-only policy over the one that holds; the person alone ends it."""
+"""/plan: switch plan mode on and off.
+
+Plan mode adds a read-only policy to the policy in force. Only the user can end it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ QUESTION = "leave plan mode and carry the plan out"
 
 
 def plan(conversation: Conversation, rest: str) -> None:
-    """Switch plan mode on, or leave it, also to carry a plan out. Raises UsageError, PolicyError and LogError."""
+    """Switch plan mode on or off. `go` also carries the plan out. Raises UsageError, PolicyError and LogError."""
     if rest.lower() not in ("", "on", "off", "go"):
         raise UsageError(f"usage: /plan, /plan go, or /plan off; not {visible_line(rest, 50)!r}")
     turns_on = not conversation.plans if not rest else rest.lower() == "on"
@@ -40,7 +43,7 @@ def plan(conversation: Conversation, rest: str) -> None:
 
 
 def enter(conversation: Conversation) -> None:
-    """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
+    """Add the policy of plan mode to the policy in force, and end edit mode. Raises PolicyError and LogError."""
     agent, policy = conversation.agent, conversation.running.policy
     if agent.gate.grants.allows_edits:
         agent.log.session = conversation.session.identity
@@ -50,7 +53,10 @@ def enter(conversation: Conversation) -> None:
 
 
 def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | None = None) -> None:
-    """Put the policy back that holds below plan mode; `approval_fields` is the question that led to it. Raises LogError."""
+    """Restore the policy that applied before plan mode. Raises LogError.
+
+    `approval_fields` are the log fields of the question that led to it.
+    """
     if conversation.policy_before_plan is not None:
         conversation.agent.change_policy(
             conversation.session, conversation.policy_before_plan, "plan left", asked=approval_fields
@@ -59,12 +65,12 @@ def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | No
 
 
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
-    """Ask, after a turn in plan mode whose answer is not a question, whether to carry out the plan; return the
-    answer.
+    """Ask the user whether to carry out the plan, after a turn in plan mode. Return whether they agreed.
 
-    Words with a no become the person's next message, and the next plan brings the question again. After a no without
-    words there is no further question, until plan mode is entered again. Question and answer are in the log, with the
-    policy that is in force from there on. False without a question. Raises LogError and PolicyError.
+    There is no question if the answer of the turn is itself a question. A reason given with a refusal becomes the
+    user's next message, and the next plan leads to the question again. After a refusal without a reason, there is no
+    further question until plan mode is entered again. The log record of the policy in force contains question and
+    answer. Raises LogError and PolicyError.
     """
     text, held_policy = result.text.strip(), conversation.policy_before_plan
     if held_policy is None or result.stop is not StopReason.COMPLETED or not text:

@@ -1,4 +1,4 @@
-"""/policy and /tools: what holds, why, and how it is read again from its files."""
+"""/policy and /tools: show the policy, explain decisions, and reload or replace the policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAID = {
     "readonly": "nothing is changed",
     "demo": "that of the demonstration",
 }
-"""The shipped policies, in a few words."""
+"""Short descriptions of the shipped policies."""
 
 
 _TOOLS = (
@@ -56,7 +56,7 @@ _RULES = (
 
 
 def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Name the tools, each with what the policy says of it by default."""
+    """List the tools, each with the policy's default decision."""
     rows = []
     for spec in conversation.agent.registry.specs:
         verdict = evaluate(conversation.agent.gate.policy, tool_use(spec.name))
@@ -69,7 +69,7 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
 
 
 def policy(conversation: Conversation, rest: str) -> None:
-    """Show the policy, explain a decision, take another one, read the files again, or trust the project's.
+    """Show the policy, explain a decision, use another policy, reload the files, or trust the project's policy.
 
     Raises HarnessError.
     """
@@ -94,7 +94,7 @@ def policy(conversation: Conversation, rest: str) -> None:
 
 
 def _show(conversation: Conversation) -> None:
-    """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
+    """Write the policy in force: its files, defaults and rules. Long lines wrap and are never cut."""
     policy = conversation.agent.gate.policy
 
     for source in policy.sources:
@@ -120,9 +120,7 @@ def _show(conversation: Conversation) -> None:
 
 
 def _explain(conversation: Conversation, call_text: str) -> None:
-    """Print the decision on a command, on reading and writing a path, or on a call of a tool from outside, by the
-    policy in force.
-    """
+    """Print the decision of the policy in force on a command, on reading and writing a path, or on a tool call."""
     if not call_text:
         raise UsageError("usage: /policy explain COMMAND, PATH, or [--tool] TOOL and its arguments as JSON")
     workspace, policy = conversation.place.workspace, conversation.agent.gate.policy
@@ -151,7 +149,10 @@ def _explain(conversation: Conversation, call_text: str) -> None:
 
 
 def assembled(conversation: Conversation) -> Policy:
-    """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
+    """Return the policy built from the present content of its files. Raises HarnessError.
+
+    The policy in force is not changed.
+    """
     policy_names, pinned = conversation.policy_named, conversation.policy_sha256
     for name in SHIPPED:
         own_code().check(shipped_policy_path(name))
@@ -164,7 +165,7 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _use(conversation: Conversation, name: str) -> None:
-    """Let another policy hold from now on, as `--policy NAME` would. Raises HarnessError, and then none is changed."""
+    """Use another policy from now on, as with `--policy NAME`. Raises HarnessError, without any change."""
     if not name:
         raise UsageError(f"usage: /policy use NAME or FILE; shipped are {', '.join(SHIPPED)}")
     before = conversation.policy_named, conversation.policy_sha256
@@ -177,7 +178,7 @@ def _use(conversation: Conversation, name: str) -> None:
 
 
 def what_to_do(conversation: Conversation) -> Sequence[Offered]:
-    """Return the possible arguments of /policy, with the existing policies."""
+    """Return the possible arguments of /policy for the menu, with the available policies."""
     active_paths = {source.path for source in conversation.running.policy.sources}
     user_policy = conversation.place.state.user_policy
     shipped_policies = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
@@ -196,7 +197,7 @@ def _reload(conversation: Conversation, reason: str) -> None:
     if new_policy.sha256 == before.sha256:
         conversation.say("the policy's files say what they said before", Tone.QUIET)
         return
-    # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
+    # INVARIANT: in plan mode, the policy of plan mode stays on top of the new policy.
     put = with_plan_mode(new_policy) if conversation.plans else new_policy
     conversation.running.change_policy(conversation.session, new_policy, reason, judged_by=put)
     if conversation.plans:
@@ -217,7 +218,10 @@ def _reload(conversation: Conversation, reason: str) -> None:
 
 
 def _trust(conversation: Conversation) -> None:
-    """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
+    """Ask whether to trust the present content of the project's policy.
+
+    The question shows the rules that relax decisions.
+    """
     state, path = conversation.place.state, os.path.join(conversation.place.workspace.root, PROJECT_POLICY)
     if not os.path.lexists(path):
         raise UsageError(f"no {PROJECT_POLICY} in this workspace")
@@ -229,7 +233,7 @@ def _trust(conversation: Conversation) -> None:
         return
     elif not is_as_shown(path, project):
         conversation.say(f"{PROJECT_POLICY} {CHANGED}", Tone.WARNING)
-    # It is read again: what was written there since it was shown has another digest, and is not trusted.
+    # The file is read again. Content written since the question has another digest and is not trusted.
     _reload(conversation, "trusted")
 
 

@@ -1,4 +1,4 @@
-"""/resume, /fork and /quit: another session of this program, in the same log, that begins with what one held."""
+"""/resume, /fork and /quit. The first two begin a session, in the same log, with the content of an older one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 MOST_LISTED = 20
-"""Sessions that are listed, the newest: they fit a window."""
+"""Maximum number of sessions listed, the newest. They fit into a window."""
 
 
 def resume(conversation: Conversation, rest: str) -> None:
-    """Go on with another session, or list those of this folder. Raises UsageError and LogError."""
+    """Continue another session, or list the sessions of this folder. Raises UsageError and LogError."""
     if not rest:
         if next(other_sessions(conversation), None) is None or not conversation.open_menu("/resume"):
             _list(conversation)
@@ -44,14 +44,14 @@ def resume(conversation: Conversation, rest: str) -> None:
 
 
 def fork(conversation: Conversation, rest: str) -> None:
-    """Begin a session with what this one held after a turn, or now. Raises UsageError and LogError."""
+    """Begin a session with this session's content after a turn, or at present. Raises UsageError and LogError."""
     if rest and not (rest.isascii() and rest.isdigit() and len(rest) < 7):
         raise UsageError("usage: /fork [TURN], the number of one of your messages; 0 is before the first")
     switch(conversation, held_now(conversation, int(rest) if rest else None))
 
 
 def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
-    """Return this session's content after a turn, or its present one, for a fork. Raises UsageError, LogError."""
+    """Return this session's content for a fork: after a turn, or at present. Raises UsageError, LogError."""
     own_log, identity = conversation.agent.log.path, conversation.session.identity
     session = next(
         (logged_session for logged_session in logged_sessions((own_log,)) if logged_session.session == identity), None
@@ -62,7 +62,9 @@ def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
 
 
 def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
-    """End this session, and begin the one that continues `carried`, with a message. Raises UsageError and LogError.
+    """End this session, and begin one that continues `carried`. Raises UsageError and LogError.
+
+    With `in_words`, notes about the continued session are shown.
 
     INVARIANT: a session's grants end with it.
     """
@@ -86,8 +88,9 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
 
 
 def _carried_here(conversation: Conversation, session: LoggedSession, method: str, turn: int | None) -> Carried:
-    """Return the content of a session of this very log: it is open, and this process's own records need no
-    verification.
+    """Return the content of a session in this process's own log.
+
+    The log is still open, and the process's own records need no verification.
     """
     log = conversation.agent.log
     records = [record for record in read_log(log.path) if record["session"] == session.session]
@@ -108,7 +111,7 @@ def _carried_here(conversation: Conversation, session: LoggedSession, method: st
 
 
 def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
-    """Yield the sessions to continue from here: the others of this folder, the newest first. Raises LogError."""
+    """Yield the sessions that can be continued: the other ones of this folder, newest first. Raises LogError."""
     own_log = conversation.agent.log.path
     paths = dict.fromkeys((*conversation.place.state.log_paths(conversation.place.workspace.root), own_log))
     outlines = talks(paths, conversation.place.workspace.root, own_log)
@@ -120,7 +123,7 @@ def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
 
 
 def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
-    """Return them for the menu: by what the person typed first, with age and length."""
+    """Return these sessions for the menu, each by the user's first input, with age and length."""
     now = time.time()
     try:
         return [
@@ -132,7 +135,7 @@ def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
             for outline in other_sessions(conversation)
         ]
     except LogError:
-        return ()  # the command says it
+        return ()  # the command reports the error
 
 
 def _list(conversation: Conversation) -> None:
@@ -149,7 +152,7 @@ def _list(conversation: Conversation) -> None:
 
 
 def leave(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Leave after this command."""
+    """Exit the prompt after this command."""
     conversation.leaving = True
 
 

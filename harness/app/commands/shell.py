@@ -1,4 +1,4 @@
-"""`!command`: a command that the person runs, through the same gate and into the same log."""
+"""`!command`: a command that the user runs, through the same gate and into the same log."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from harness.text.visible import visible, without_middle
 from harness.tool_kinds import BASH
 
 MOST_LINES = 2_000
-"""Maximum number of lines of a command's output at the prompt."""
+"""Maximum number of output lines shown per command."""
 WITH_TERMINAL = "tty"
-"""The word in front of a command that is to have the terminal; tty(1) itself takes none."""
+"""Word before a command that gives it the terminal.
+
+A call of tty(1) itself is not affected, since it has no command.
+"""
 MOST_TOLD = 6_000
-"""Maximum number of characters of one command's output for the model; of more, beginning and end."""
+"""Maximum number of characters of one command's output for the model. The middle of a longer output is cut."""
 
 
 def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -> bool:
-    """Run `text` in the workspace, show what it prints, and keep it for the person's next message where `model_hears`.
+    """Run `text` in the workspace and show its output. Return whether it ran and succeeded.
 
-    Returns whether it ran and succeeded.
-
-    Raises LogError and GateError.
+    With `model_hears`, the output is noted for the user's next message. Raises LogError and GateError.
     """
     text, lends = _wish(conversation, text)
     arguments: dict[str, JsonValue] = {BASH.subject: text}
@@ -41,9 +42,9 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
         output.finish()
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
         if conversation.answer is not None:
-            conversation.say("not run", Tone.QUIET)  # they said so themselves a moment ago
+            conversation.say("not run", Tone.QUIET)  # the user refused it a moment ago
         else:
-            conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
+            conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # for the model
         return False
     if model_hears and conversation.notes.add(_attachment(text, result)):
         conversation.say("the model is told with your next message", Tone.QUIET)
@@ -53,8 +54,10 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
 
 
 def _wish(conversation: Conversation, text: str) -> tuple[str, bool]:
-    """Return the command that is to run, and whether the person wants to sit at it: a program in it asks for keys, or they
-    say so with `tty` in front."""
+    """Return the command to run, and whether it gets the user's terminal.
+
+    It does if one of its programs reads keys, or if the user wrote `tty` in front of it.
+    """
     word, _, rest = text.partition(" ")
     if word == WITH_TERMINAL and rest.strip():
         return rest.strip(), True
@@ -73,7 +76,7 @@ def _attachment(text: str, result: ToolResult) -> str:
 
 
 class _Shown:
-    """Shows what a command prints, line by line as they come; bounded, and what is left out is counted."""
+    """Shows the output of a command line by line. Lines beyond the maximum are only counted."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._say = conversation.say
@@ -87,7 +90,7 @@ class _Shown:
             self._show(line)
 
     def finish(self) -> None:
-        """Show the rest, and count the hidden lines."""
+        """Show the rest, and the number of hidden lines."""
         rest = self._rest + self._stream.finish()
         for line in rest.split("\n") if rest else ():
             self._show(line)

@@ -1,7 +1,6 @@
-"""The meaning of a typed line: text for the model, a slash command, or a command of the shell.
+"""Interpretation of a typed line: text for the model, a slash command, or a shell command.
 
-A line is a slash command only if its first word is one, or looks like one: `/etc/hosts says ...` is text for the
-model.
+A line is a slash command only if its first word is one or looks like one. `/etc/hosts says ...` is text for the model.
 """
 
 from __future__ import annotations
@@ -20,7 +19,10 @@ from harness.text.visible import visible_line
 
 @cache
 def slash_commands() -> tuple[SlashCommand, ...]:
-    """Return all there are, in the order of /help: those in a tuple `COMMANDS` of any module of this package."""
+    """Return all shipped slash commands in the order of /help.
+
+    They are in tuples `COMMANDS` in the modules of this package.
+    """
     import pkgutil
 
     names = [module.name for module in pkgutil.iter_modules(harness.app.commands.__path__)]
@@ -46,11 +48,11 @@ class Ask(Record):
 
     text: str
     by_command: bool = False
-    """Whether a command of the user or the team says it, and not the person who typed its name."""
+    """Whether the text comes from a command of the user or the team, and was not typed."""
 
 
 class Do(Record):
-    """A line that is a command."""
+    """A line that is a slash command."""
 
     command: SlashCommand
     rest: str
@@ -58,15 +60,15 @@ class Do(Record):
 
 
 class RunAsPerson(Record):
-    """A line that runs a command of the shell as the person: `!command`, or `!!command` of which the model hears nothing."""
+    """A line that runs a shell command as the user: `!command`. With `!!command`, the model is not notified."""
 
     text: str
     model_hears: bool
-    """Whether the model gets a note about it with the person's next message."""
+    """Whether the user's next message tells the model about the command."""
 
 
 class Wrong(Record):
-    """A line that means none of these, and goes nowhere."""
+    """An invalid line. It is not sent or run."""
 
     problem: str
 
@@ -75,14 +77,14 @@ Meaning: TypeAlias = Ask | Do | RunAsPerson | Wrong
 
 
 _BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
-"""Lines that are commands without the slash."""
+"""Lines that are commands without a slash."""
 NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
 
 def why_no_command(word: str, known_names: Sequence[str], left_out: Mapping[str, str]) -> str:
-    """Return the message about a word with a slash that is none of `known_names`.
+    """Return the error message for a word with a slash that is not in `known_names`.
 
-    `left_out` has the reasons of commands that do not count, by their names without the slash.
+    `left_out` has the reasons why some commands are unavailable, by their names without the slash.
     """
     display_word = visible_line(word, 100)
     if reason := left_out.get(word[1:].lower()):
@@ -93,12 +95,12 @@ def why_no_command(word: str, known_names: Sequence[str], left_out: Mapping[str,
 def meaning_of(
     line: str, own_commands: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT
 ) -> Meaning:
-    """Return the meaning of a line (not empty, without outer blanks); `own_commands` are additional commands. Pure.
+    """Return the meaning of a line, which must not be empty or have outer blanks. Pure.
 
-    `left_out` has the reasons of commands that do not count, by their names. `?` alone shows the keys; `exit` and
-    `quit` alone leave, as in any shell. `/` and a known word is a command. An unknown word is an error with the
-    nearest name, unless it holds a further `/`, as a path does: then it is text for the model. `/` alone is a slip of
-    the finger.
+    `own_commands` are additional commands. `left_out` has the reasons why some commands are unavailable, by name. `?`
+    alone shows the keys; `exit` and `quit` alone exit. `/` and a known word is a command. An unknown word is an error
+    that suggests the nearest name. It is text for the model if it has another `/`, as a path does. `/` alone is an
+    error.
     """
     if line.startswith("!"):
         text = line.removeprefix("!").removeprefix("!").strip()

@@ -1,4 +1,4 @@
-"""/undo: forgets the last turn, and puts its files back if the person says yes."""
+"""/undo: remove the last turn from the conversation, and restore its files if the user agrees."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.session.trust import is_wanted
 from harness.terminal.styles import Tone
 
 UNDO_TOOL = "undo"
-"""Name of the question whether to restore files; not a tool of the model."""
+"""Tool name of the question whether to restore files. The model has no such tool."""
 
 
 def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Forget the last turn, and put back the files that it changed if the person says yes. Raises LogError."""
+    """Remove the last turn from the conversation, and restore its changed files if the user agrees. Raises LogError."""
     agent, session = conversation.agent, conversation.session
     start, stop = session.history.last_turn
     words = split_summary(session.messages[start + 1].content)[1] if start < stop else ""
@@ -69,7 +69,7 @@ class _Files:
         self._tell(put_back(self._log, self._identity, doing, self._place.interrupt), dry_run=False)
 
     def _steps(self, calls: list[int]) -> tuple[Step, ...]:
-        """Return the changes to undo, the newest first."""
+        """Return the changes to undo, newest first."""
         records = tuple(record for record in read_log(self._log.path) if record["session"] == self._identity)
         undone = undone_calls([self._log.path], self._identity)
         guarded = self._place.state.guarded
@@ -77,7 +77,7 @@ class _Files:
         return tuple(unless_forged(step, guarded, None) for step in changes if step.call in calls)
 
     def _is_wanted(self, foreseen: list[Ended]) -> bool:
-        """Ask as about a call: shown first, keys that were pressed before thrown away, y or n."""
+        """Ask the user y or n, with the steps as preview. Keys that were pressed before the question are discarded."""
         return is_wanted(
             self._conversation.approver,
             tool=UNDO_TOOL,

@@ -1,4 +1,4 @@
-"""/why: the last decision as the log has it, and what would have allowed the call."""
+"""/why: show the last decision as recorded in the log, and ways to allow the call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.text.visible import visible_line
 
 
 def show_decision(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Show it."""
+    """Show the last decision."""
     record = conversation.decision
     if record is None:
         conversation.say("nothing was decided yet in this session", Tone.QUIET)
@@ -64,7 +64,10 @@ def _row(facet: Mapping[str, JsonValue]) -> TableRow:
 
 
 def _way(record: LogRecord, home: str) -> str:
-    """Return the way to allow the call, by its deciding part; `home` is the place of the person's rules."""
+    """Return advice on how to allow the call, depending on the deciding rule.
+
+    `home` is the file for the user's rules.
+    """
     decision, source = record.get("decision"), record.get("source")
     file, rule = word(record.get("file")), f"rule {word(record.get('rule'))}"
     place = home if shipped_name(file) else f"{file}:{word(record.get('line'))}"

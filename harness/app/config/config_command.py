@@ -1,4 +1,4 @@
-"""`harness config`: the settings in force and their origins, as TOML fit to be the file. Keys are never shown."""
+"""`harness config`: show the settings in force and their origins, as valid TOML for the file. Keys are never shown."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from harness.text.visible import visible, visible_line
 
 
 def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what `harness config ACTION` asks and return the exit code. Raises UsageError for a file that is not understood."""
+    """Run `harness config ACTION` and return the exit code. Raises UsageError for an invalid file."""
     if arguments.action == "path":
         sys.stdout.write(visible(config_path(environment)) + "\n")
         return Exit.DONE
     settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
-    extensions_in(settings.file.extensions)  # shown is what `run` would take
+    extensions_in(settings.file.extensions)  # only to validate them, as `run` does
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
         return Exit.DONE
@@ -85,7 +85,7 @@ def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, 
 
 
 def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
-    """Yield settings of a model, those of no table of their own first."""
+    """Yield the settings of a model. Those without a subtable come first."""
     for key, setting in sorted(of_model.items(), key=lambda item: "." in item[0]):
         extra, dot, name = key.partition(".")
         at = ".".join(filter(None, (table, extra if dot else "")))
@@ -98,7 +98,7 @@ def _key(name: str) -> str:
 
 
 def _display_value(name: str, value: object) -> JsonValue:
-    """Return a value as it may be shown: no user, password or query of an address."""
+    """Return a value that is safe to show. An address loses user, password and query."""
     if isinstance(value, Api):
         return value.value
     if name == "base_url" and isinstance(value, str):
@@ -126,7 +126,7 @@ def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
             yield ""
             yield f"[{table}]"
         origin = f"  # {setting.origin}" if with_origin else ""
-        if setting.value in (None, NOT_SHOWN):  # TOML has no word for nothing
+        if setting.value in (None, NOT_SHOWN):  # TOML has no null
             yield f"# {name} {'is not set' if setting.value is None else NOT_SHOWN}{origin}"
         else:
             yield f"{name} = {_toml(setting.value)}{origin}"
@@ -145,7 +145,10 @@ def _toml(value: JsonValue) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a TOML string: JSON's, in which DEL and surrogates would have to be escaped too."""
+    """Return a text as a TOML string.
+
+    This is JSON's form, but TOML allows neither DEL nor surrogates; they become `?`.
+    """
     return re.sub(r"[\x7f\ud800-\udfff]", "?", json.dumps(text, ensure_ascii=False))
 
 

@@ -1,4 +1,7 @@
-"""`harness models`: the provider's models and their figures; `harness models update` keeps a table of them."""
+"""`harness models`: list the provider's models with prices and limits.
+
+`harness models update` stores a table of them.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,9 @@ _SERVER = "server"
 _PRICES = field_names(Prices)
 _SHOWN = field_names(ModelFacts)
 _NOWHERE = "\0"
-"""A workspace without files: the person writes the table, and no call does."""
+"""Workspace path that contains no file. The stored table is written by the user, so that no real workspace matters."""
 _LIST_SECONDS = 15.0
-"""Seconds to wait for the provider's list, the only purpose of the command."""
+"""Timeout in seconds for the provider's list."""
 
 
 class _Figure(Record):
@@ -46,26 +49,26 @@ class _Figure(Record):
 
     @property
     def fields(self) -> dict[str, JsonValue]:
-        """It as JSON."""
+        """The figure as JSON fields."""
         return {"value": self.value, "origin": self.origin, "date": self.date or None, "source": self.source or None}
 
 
 class _Row(Record):
-    """One model; unknown figures are missing."""
+    """One model. Unknown figures are missing in `figures`."""
 
     name: str
     figures: Mapping[str, _Figure]
 
 
 def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what `harness models [ACTION]` asks and return the exit code. Raises UsageError."""
+    """Run `harness models [ACTION]` and return the exit code. Raises UsageError."""
     if arguments.action == "update":
         return _update(arguments.file, environment)
     settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
     offered: Mapping[str, ModelFacts] | None = None
     problem, code = "", Exit.DONE
     try:
-        # Nobody is asked for an answer here: that no model is chosen yet is why one looks at the list.
+        # The model setting is not required here: users look at the list in order to choose a model.
         offered = listed_facts(endpoint_of_any_model(settings, environment), seconds=_LIST_SECONDS)
     except UsageError as error:
         problem, code = str(error), Exit.USAGE
@@ -85,7 +88,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _figures_of(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
-    """Yield the figures about a model, by name: the configuration's, else the table's, else the server's."""
+    """Yield the figures of a model, by name. Sources in order: configuration, table, server."""
     written, table_model = settings.file.prices.get(name), settings.table.models.get(name)
     origin = settings.table.origin(name) if table_model is not None else DEFAULT
     chosen = {"context": settings.context_tokens, "pictures": settings.pictures} if _is_chosen(settings, name) else {}
@@ -96,7 +99,8 @@ def _figures_of(settings: Settings, name: str, offered: ModelFacts | None) -> It
         if chosen_value is not None and not chosen_value.origin.startswith((DEFAULT, "preset ", origin)):
             yield figure, _Figure(value=chosen_value.value, origin=chosen_value.origin)
         elif written is not None and figure in _PRICES:
-            # Prices of two hands are not mixed: what the configuration leaves out costs what it says of the others.
+            # Prices from different sources are not mixed. A price that the configuration omits has that configuration's
+            # default.
             if (mine := getattr(written.value, figure)) is not None:
                 yield figure, _Figure(value=mine, origin=written.origin)
         elif theirs is not None and table_model is not None:
@@ -160,7 +164,7 @@ def _cell(figure: _Figure | None) -> str:
 def _fields(
     settings: Settings, rows: Iterable[_Row], offered: Mapping[str, ModelFacts], problem: str
 ) -> dict[str, JsonValue]:
-    """Return all of it as one object; unknown values are null."""
+    """Return the whole result as one object. Unknown values are null."""
     model_rows: list[JsonValue] = []
     for row in rows:
         figures: dict[str, JsonValue] = {
@@ -176,7 +180,7 @@ def _fields(
 
 
 def _update(file: str, environment: Mapping[str, str]) -> int:
-    """Check a table and replace the stored one. Raises UsageError, and then the old one stays."""
+    """Check a table and replace the stored one. Raises UsageError; then the stored table stays."""
     state = State.of(environment)
     data = _content(file)
     new_table = parse_table(data, file)
@@ -201,10 +205,10 @@ def _update(file: str, environment: Mapping[str, str]) -> int:
 
 
 def _content(file: str) -> bytes:
-    """Return the content of a file, up to the size of a table. Raises UsageError."""
+    """Return the content of a file, up to the maximum size of a table plus one byte. Raises UsageError."""
     path = os.path.join(current_folder(), file)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a FIFO must not block
         with open(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError(f"{file}: not a regular file")

@@ -1,5 +1,5 @@
 """`harness demo`: scenarios with a scripted model, played through the real client, gate and tools.
 
-Read first: demo_command.py, which plays a scenario. scenarios.py has them: a small broken project each, and what the model
-says. first_run.py tells a person who has named no model the ways to one, and plays the demo at a key.
+Read first: demo_command.py, which plays a scenario. scenarios.py has the scenarios: a small broken project and a script
+for each. first_run.py shows a user without a configured model how to get one, and offers the demo.
 """

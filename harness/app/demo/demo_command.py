@@ -1,4 +1,4 @@
-"""`harness demo`: a scripted model over loopback HTTP, through the real client, the real gate and the real tools."""
+"""`harness demo`: a scripted model over loopback HTTP, with the real client, gate and tools."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from harness.text.visible import visible_line
 
 
 def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Play a bundled scenario and return the exit code: 0 when it was played to its end. Raises HarnessError."""
+    """Play a bundled scenario and return the exit code: 0 if it was played to its end. Raises HarnessError."""
     if arguments.list:
         FinishedOutput(environment).table(labelled((item.name, item.title, Tone.PLAIN) for item in SCENARIOS.values()))
         return Exit.DONE
@@ -156,7 +156,7 @@ def _approver(
 
 
 def _showing_approver(screen: Screen, answers: ScriptedAnswers, tools: ToolRegistry, usual: Usual) -> Approver:
-    """Return `answers` as an approver that shows each question like the terminal's does."""
+    """Return an approver that gives `answers`, and shows each question as the terminal approver does."""
 
     def approver(action: Action, verdict: Verdict) -> Approval:
         show_question(screen, action, verdict, tools.confinement(action.tool, verdict.effects), usual)
@@ -168,8 +168,9 @@ def _showing_approver(screen: Screen, answers: ScriptedAnswers, tools: ToolRegis
 
 
 def started_as(program: str, executable: str, path: str) -> str:
-    """Return the words to type for the program that was started as `program` (`sys.argv[0]`): its name alone, if
-    `path`, a PATH, leads to that very file.
+    """Return the words that a user types to start this program again. `program` is `sys.argv[0]`, `path` is PATH.
+
+    The name alone is enough if PATH leads to the same file.
     """
     if os.path.basename(program) == "__main__.py":
         return f"{_on_path(executable, path)} -m harness"

@@ -1,4 +1,4 @@
-"""The first run without a named model: the person reads about the ways to one, and a key plays the demo."""
+"""The first run without a configured model: show the ways to get one, and offer the demo."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _LEAVES = ("q", "esc", "end")
 def first_run(
     error: HarnessError, environment: Mapping[str, str], screen: Screen, *, dead_seconds: float
 ) -> int | None:
-    """Show the ways to a model and offer the demo, if `error` says that none was named and no key is set.
+    """Show the ways to get a model, and offer the demo, if `error` says that no model was named and no key is set.
 
-    Keys count once none arrived for `dead_seconds`: earlier keys do not answer the question. Enter does nothing.
+    Keys count only after `dead_seconds` without a key, so that earlier keys do not answer the question. Enter does
+    nothing.
 
-    Returns the exit code of the demo, or that of a usage error if the person leaves; `None` for any other error,
-    which is unchanged. Only for a terminal: `terminal_is_there` must be true. Raises HarnessError as the demo does.
+    Returns the exit code of the demo, or that of a usage error if the user quits. Returns `None` for any other error,
+    which is not handled. Call it only at a terminal (`terminal_is_there`). Raises HarnessError as the demo does.
     """
     if str(error) != NO_PROVIDER:
         return None
@@ -41,7 +42,7 @@ def first_run(
 
 
 def _ways(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the text, in lines of at most 78 characters as far as they are of one's own making."""
+    """Yield the text. Lines have at most 78 characters, except for paths and names."""
     yield "harness: no model to talk to yet. There are three ways to one:"
     yield ""
     yield "1. a key, in a variable of the environment"
@@ -64,7 +65,7 @@ def _ways(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _wants_demo(look: Look, dead_seconds: float) -> bool:
-    """Wait for a key that was pressed alone; any end of the input leaves."""
+    """Wait for the key d, q or Esc. Return whether it was d. False at the end of the input."""
 
     def brackets(switch: str) -> None:
         if look.repaints:

@@ -1,4 +1,4 @@
-"""The bundled demos: small broken projects, and scripts of what the scripted model says."""
+"""The bundled demos: small broken projects, and scripts for the scripted model."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ class Scenario(Record):
     name: str
     title: str
     prompt: str
-    """The person's request in the scenario."""
+    """The user's request in the scenario."""
     files: Mapping[str, str]
-    """The project: name to content."""
+    """The files of the project: content by name."""
     script: ModelScript
 
 
 def _refused(turn: Turn) -> bool:
-    """Say whether the last call was refused, as the model can tell: by reading its result."""
+    """Return whether the last call was refused, according to its result."""
     return bool(turn.results) and turn.results[-1].content.startswith(("Denied", "Blocked", "Not run"))
 
 
 def _green(turn: Turn) -> bool:
-    """Say whether the last call ran and ended with exit code 0, as its result says."""
+    """Return whether the last call ran and exited with code 0, according to its result."""
     return bool(turn.results) and "[exit code 0, " in turn.results[-1].content
 
 
 def _fix() -> Lines:
-    """Read, run, edit (asked), try what is denied, change course, and end with the tests green."""
+    """Read, run tests, edit (with approval), try a denied download, continue without it, and end with passing tests."""
     yield Reply(
         text="I'll look at the failing test and at the code that it tests.",
         calls=(call("read_file", path="test_slugs.py"), call("read_file", path="slugs.py")),
@@ -122,7 +122,7 @@ def _fix() -> Lines:
 
 
 def _hard_block() -> Lines:
-    """Follow an instruction that was planted in a file, into a hard block."""
+    """Follow an instruction planted in a file, which leads to a hard block."""
     yield Reply(text="I read the notes first.", calls=(call("read_file", path="NOTES.md"),))
     yield Reply(
         text="The notes tell me to start from a clean slate.",

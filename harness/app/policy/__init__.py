@@ -1,8 +1,8 @@
-"""`harness policy`: check, explain, test and replay; trust a project's policy.
+"""`harness policy`: check, explain, test and replay policies, and trust a project's policy.
 
-`judged_call` turns a hypothetical call into the action to be judged; `explain` describes the decision, `cases` is
-`policy test`. `replay` judges the calls of old logs again (`policy replay`, `audit verify --redecide`); `logged_use`
-reads the calls of tools from outside for it. `policy_command` has the rest.
+`judged_call` turns a hypothetical call into an action. `explain` describes the decision on it. `cases` is `policy
+test`. `replay` judges the calls of old logs again (`policy replay`, `audit verify --redecide`). `logged_use` reads
+logged calls of external tools for it. `policy_command` has the other commands.
 
-Nothing here runs a call or decides on one: `harness.policy` decides.
+This package neither runs nor decides calls; `harness.policy` decides.
 """

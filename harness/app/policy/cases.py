@@ -1,4 +1,4 @@
-"""`harness policy test`: hold a file of cases against a policy, one JSON object a line. No call is run."""
+"""`harness policy test`: check a policy against a file of cases, one JSON object per line. No call is run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASE: Mapping[str, str] = {
     "at_least?": _DECISION,
 }
 FAILED = 1
-"""Exit code where an expectation fails, or a call is none that could be judged; 2 where the file is not understood."""
+"""Exit code if an expectation fails or a call cannot be judged. An invalid file gives exit code 2."""
 
 
 class PolicyCase(Record):
@@ -50,7 +50,7 @@ class PolicyCase(Record):
     args: JsonValue
     """Arguments as the model would send them."""
     cwd: str | None = None
-    """The workspace, as the flag `--cwd`."""
+    """The workspace, as in the flag `--cwd`. Relative paths start at that flag's folder."""
     expect: Decision | None = None
     at_least: Decision | None = None
 
@@ -60,12 +60,12 @@ class Judged(Record):
 
     case: PolicyCase
     verdict: Verdict | None
-    """None for a call that could not be judged."""
+    """The decision on the call. `None` if it could not be judged."""
     problem: str = ""
 
     @property
     def ok(self) -> bool | None:
-        """Whether the expectation holds; None where there is none. A call that could not be judged fails."""
+        """Whether the expectation is met. `None` without an expectation; False for a call that could not be judged."""
         if self.verdict is None:
             return False
         if self.case.expect is None and self.case.at_least is None:
@@ -75,7 +75,7 @@ class Judged(Record):
 
 
 def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Judge every case, say how each came out, and return the exit code. Raises UsageError or PolicyError."""
+    """Judge every case, report the results, and return the exit code. Raises UsageError or PolicyError."""
     cases = read_cases(arguments.cases)
     reader = CallReader(environment)
     policies = PolicyInForce(arguments.policy, environment)
@@ -91,10 +91,9 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def read_cases(path: str) -> tuple[PolicyCase, ...]:
-    """Return the cases in a file of JSON lines; blank lines are skipped.
+    """Return the cases in a file of JSON lines. Blank lines are skipped.
 
-    Raises UsageError, which names the line, for a file that cannot be read, holds no case, or has a line that is not
-    understood to the last key.
+    Raises UsageError if the file cannot be read, has no case, or has an invalid line or key. The error names the line.
     """
     try:
         with open(path, "rb") as file:
@@ -118,14 +117,14 @@ def read_cases(path: str) -> tuple[PolicyCase, ...]:
 
 
 def _case(line: bytes, number: int) -> PolicyCase:
-    """Return the case in one line. Raises ValueError, whose text says what is wrong with it."""
+    """Return the case in one line. Raises ValueError with a description of the problem."""
     try:
         table = read_line(line)
     except NotJsonError as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(table, dict):
         raise ValueError(f"is not an object, such as {EXAMPLE_CASE}")  # noqa: TRY004
-    # Arguments that are none are no call, and fail when it is judged.
+    # Invalid `args` are accepted here. They make the case fail when it is judged.
     if problem := Fields(CASE, {"arguments": lambda _: ""}).problem(table):
         raise ValueError(problem)
     fields: dict[str, Any] = table
@@ -170,7 +169,7 @@ def _tell(results: Sequence[Judged], console: Console) -> None:
 
 
 def _cells(result: Judged) -> tuple[str, str, str]:
-    """Return decision, what decided, and how it came out."""
+    """Return the cells for the decision, the deciding rule and the result."""
     if result.verdict is None:
         return "-", "-", visible_line(f"FAILED line {result.case.line}: {result.problem}", 1000)
     by = visible_line(short_place(result.verdict.deciding.by), 200)

@@ -1,4 +1,4 @@
-"""Tools that a configuration declares, as far as a call of theirs can be judged: no script runs, and no server starts."""
+"""Tools that a configuration declares, for judging hypothetical calls. No script runs, and no server starts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class DeclaredTools:
-    """Scripts and tools of plugins, of the user's configuration and of the files of each workspace that the user trusts."""
+    """Script and plugin tools declared in the user's configuration or in trusted files of a workspace."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Read nothing yet."""
+        """Create it without reading any file."""
         self._environment = environment
         self._registries: dict[str, ToolRegistry] = {}
 
     def action(self, tool: str, arguments: str, workspace: Workspace) -> Action | None:
         """Return the action of a call with these arguments. `None` for a tool that is not declared.
 
-        Raises ToolError for arguments that do not fit, UsageError for an invalid configuration.
+        Raises ToolError for invalid arguments, UsageError for an invalid configuration.
         """
         if not self.has(tool, workspace):
             return None
@@ -63,10 +63,10 @@ class DeclaredTools:
 def outside_call(
     tool: str, arguments: Mapping[str, JsonValue], workspace: Workspace, environment: Mapping[str, str]
 ) -> tuple[Action | None, str]:
-    """Return the action of a call of a tool that a plugin's section declares, and a note on what is unknown of the tool.
+    """Return the action of a call of a tool in a plugin's section, and a note on unknown facts about the tool.
 
-    The action is `None` for other tools, and where only rules can decide. Raises ToolError for a tool that a run would not
-    use, and UsageError for a configuration that is not understood.
+    The action is `None` for other tools, and if only rules can decide. Raises ToolError for a tool that a run would not
+    use, and UsageError for an invalid configuration.
     """
     for key in SECTIONS:
         judge = section_of(key).judged_call
@@ -81,7 +81,10 @@ def outside_call(
 
 
 def _settings_in(workspace: Workspace, environment: Mapping[str, str]) -> tuple[Settings, Extensions]:
-    """Return the user's settings, and the declarations of these and of a workspace's trusted files. Raises UsageError."""
+    """Return the user's settings, and the declarations in these and in a workspace's trusted files.
+
+    Raises UsageError.
+    """
     from harness.session.config.settings import settings_from
     from harness.session.session_place import extensions_of
 

@@ -1,4 +1,4 @@
-"""The decision on a call and the effects of its run, part by part: for `policy explain` and for questions."""
+"""Description of a decision and of the run's effects, facet by facet, for `policy explain` and questions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
 
 EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decision.BLOCK: 30}
-"""Exit codes of `harness policy explain`; 2 is a usage error, as everywhere."""
+"""Exit codes of `harness policy explain`. As everywhere, 2 is a usage error."""
 
 _COLUMNS = (
     Column(name="part", folds=True),
@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 BY_WORD = "a yes is a typed word each time: no key gives it, and no grant covers it"
 TONES = {"auto": Tone.GOOD, "confirm": Tone.WARNING, "deny": Tone.BAD, "block": Tone.BAD}
-"""Tones of decisions, by their words."""
+"""Tones of decisions, by decision word."""
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
@@ -59,8 +59,11 @@ def hooks_about(hooks: Iterable[HookDeclaration], action: Action, verdict: Verdi
 def explanation(
     tool: str, text: str, action: Action, verdict: Verdict, hooks: Sequence[HookDeclaration] = ()
 ) -> Iterator[Line]:
-    """Yield the lines that say what was decided, by what and why, what it destroys, what a run may do, and that
-    `hooks` are asked as well."""
+    """Yield the lines that explain a verdict.
+
+    They have the decision, the deciding rule and its reason, the data that the call destroys, the permitted effects,
+    and the `hooks` that check the call too.
+    """
     deciding, destroyed = verdict.deciding, destroys(action)
     yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
     yield Line(tone=TONES[verdict.decision.word], text=f"decision: {verdict.decision.word}")
@@ -79,13 +82,13 @@ def explanation(
 
 
 def parts_table(action: Action, verdict: Verdict, policy: Policy) -> Table:
-    """Return the table that says of each part which rule, with file and line, decided it."""
+    """Return a table of the facets, each with its decision and the deciding rule with file and line."""
     rows = (TableRow(cells=_row(action, facet, policy), tone=TONES[facet.decision.word]) for facet in verdict.shown)
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
 def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
-    """Return the place of the deciding rule or default; `None` if neither decided."""
+    """Return the place of the deciding rule or default. `None` if neither decided."""
     if facet.rules:
         return facet.rules[0].origin
     if facet.source not in (Source.DEFAULT, Source.READER):
@@ -95,7 +98,7 @@ def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
 
 
 def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
-    """Return the deciding part, without its place: `rule look`, `default for bash`, `built-in outside`."""
+    """Return the name of what decided, without its place: `rule look`, `default for bash`, `built-in outside`."""
     place = _place(facet, policy)
     return facet.by if place is None else facet.by.replace(f" ({place})", "", 1)
 
@@ -103,7 +106,7 @@ def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
 def _row(action: Action, facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
     reason = facet.reason
     if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):
-        reason = more  # that no rule matches is said by what decided
+        reason = more  # the column "decided by" already shows that no rule matches
     if nearest := nearest_rule(action, facet, policy):
         reason = f"{reason}; nearest is {nearest}" if reason else f"nearest is {nearest}"
     place = _place(facet, policy)
@@ -117,9 +120,9 @@ def _row(action: Action, facet: FacetVerdict, policy: Policy) -> tuple[str, ...]
 
 
 def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
-    """Return the auto rule that comes nearest to covering a part decided by a default, and the word that it does not cover.
+    """Return the auto rule that comes nearest to covering a facet, and the words that it does not cover.
 
-    Empty if no rule comes near.
+    Empty if no rule comes near, or if the facet was not decided by a default.
     """
     if verdict.source is not Source.DEFAULT:
         return ""
@@ -132,7 +135,7 @@ def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
 
 
 def _no_reader(command: Command) -> str:
-    """Return the reason why a command does not only read, in a few words; empty if it does."""
+    """Return the reason why a command does more than read, in a few words. Empty if it only reads."""
     if command.gap:
         return command.gap
     if command.needs:
@@ -146,7 +149,7 @@ def _no_reader(command: Command) -> str:
 def as_json(
     tool: str, text: str, action: Action, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()
 ) -> str:
-    """Return the same, and every operand, as one JSON object on one line, in ASCII."""
+    """Return the explanation, with every operand, as one line of ASCII JSON."""
     deciding = verdict.deciding
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""A hypothetical call as the action that would be judged: from words that a person typed, or arguments of a model."""
+"""The action of a hypothetical call, from words that a user typed or from arguments as a model sends them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = 'its arguments as a JSON object, such as {"path": "src/a.py"}'
 _ANY_SECONDS = 1e9
-"""Time limit for judging. Rules do not depend on it: a call that was valid under other limits is valid here."""
+"""Maximum time limit that is accepted here, in seconds.
+
+Rules do not depend on time limits, and logged calls may have any.
+"""
 
 
 def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
     """Return the action that would be judged if the model called `tool` with this command or path.
 
-    `cwd` is the working folder of a command, inside the workspace. A call without a change (`changes` false) is
-    judged as a read if the file is in the workspace, as the tools do it.
-
-    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
+    `cwd` is the working directory of a command, inside the workspace. A call that changes nothing (`changes` is false)
+    is judged as a read if its file is in the workspace, as the tools do. Raises UsageError for an unknown tool,
+    ToolError for an invalid path or a working directory outside the workspace.
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
     facets: tuple[Facet, ...]
@@ -78,10 +80,10 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
 
 
 def typed_action(tool: str, text: str, workspace: Workspace, environment: Mapping[str, str]) -> tuple[Action, str]:
-    """Return the action of a call that a person typed, and a sentence about what is not known of its tool.
+    """Return the action of a call that a user typed, and a note on unknown facts about its tool.
 
     `text` is a command, a path, or the arguments of the call as a JSON object. Raises UsageError and ToolError as
-    `action_for` does, and ToolError for arguments that do not fit and for a command that breaks bash's syntax.
+    `action_for` does, and ToolError for invalid arguments and for a command with a bash syntax error.
     """
     if is_from_outside(tool):
         declared = DeclaredTools(environment).action(tool, text, workspace)
@@ -100,7 +102,10 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
 
 
 def _is_arguments(tool: str, text: str) -> bool:
-    """Return whether a text is the arguments of a call: of a command, only a whole JSON object, as `{ ls; }` is bash."""
+    """Return whether a text is the arguments of a call.
+
+    For a command, only a complete JSON object counts, because `{ ls; }` is bash.
+    """
     if not text.lstrip().startswith("{"):
         return False
     if tool_kind(tool).does is not Does.RUNS:
@@ -112,7 +117,7 @@ def _is_arguments(tool: str, text: str) -> bool:
 
 
 def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
-    """Return the parts that the tool would judge: the line, and its working folder. Raises ToolError for one outside."""
+    """Return the facets that the tool would judge for a command line in `cwd`. Raises ToolError if `cwd` is outside."""
     start = workspace.resolve(cwd or ".", Access.READ)
     if start.place not in (Place.INSIDE, Place.ROOT):
         raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
@@ -121,20 +126,20 @@ def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
 
 
 UNSEEN_TOOL = "built-in unseen-tool"
-"""The decision about the first use of a server's tool."""
+"""Log text of the built-in decision on the first use of a server's tool."""
 
 
 def tool_use(tool: str, unseen: str = "") -> Action:
-    """Return the action of a tool with unknown arguments; see `ToolUse.unseen`."""
+    """Return the action of a tool call with unknown arguments. See `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
     use = ToolUse(tool=tool, unseen=unseen, stays_here=tool_kind(tool).stays_here)
     return Action(call=call, tool=tool, arguments={}, facets=(use,), summary=tool, preview=tool, request=None)
 
 
 def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Action:
-    """Return the action of a call of a tool from outside, with these arguments as JSON; an empty text has none.
+    """Return the action of an external tool's call with these arguments as JSON. Empty text means no arguments.
 
-    Raises ToolError for anything but a JSON object.
+    Raises ToolError for text that is not a JSON object.
     """
     from harness.policy.tool_arguments import tool_arguments
 
@@ -144,7 +149,7 @@ def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Act
 
 
 def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
-    """Parse the arguments of a call from JSON text; empty text has none. Raises ToolError for other text."""
+    """Parse the arguments of a call from JSON text. Empty text means no arguments. Raises ToolError for other text."""
     try:
         arguments = read_one(text) if text.strip() else {}
     except NotJsonError as error:
@@ -155,7 +160,7 @@ def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
 
 
 def optional_call(tool: str, arguments: str, workspace: Workspace) -> Action:
-    """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
+    """Return the action of an optional tool's call, as prepared by the tool itself. Raises ToolError."""
     from harness.gate.registry import ToolRegistry
     from harness.tools import optional_tools
 
@@ -167,11 +172,11 @@ def optional_call(tool: str, arguments: str, workspace: Workspace) -> Action:
 class CallReader:
     """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
 
-    Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
+    Only the judged argument is required: the command or the path. A case about writing a file needs no content.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Find the tools that a configuration declares by `environment`."""
+        """Create it. `environment` leads to the configuration with the declared tools."""
         from harness.tools import builtin_tools
 
         self._declared = DeclaredTools(environment)
@@ -184,7 +189,7 @@ class CallReader:
         return self._declared.has(tool, workspace)
 
     def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
-        """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
+        """Return the action that would be judged. Raises ToolError for an unknown tool and for invalid arguments."""
         from harness.gate.arguments import parse_arguments
 
         if is_from_outside(tool):

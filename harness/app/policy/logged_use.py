@@ -1,4 +1,4 @@
-"""A logged call of a tool from outside, as an action again: by what its record tells of the tool, of its bounds and paths."""
+"""The action of a logged external tool call, rebuilt from the record's facts about the tool, its bounds and paths."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from harness.tool_kinds import script_tool
 
 
 def logged_facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
-    """Return the parts of a call as they are recorded; what hooks said is none of them."""
+    """Return the recorded facets of a call, without the decisions of hooks."""
     facets = decision.get("facets")
     parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
     return [part for part in parts if not str(part.get("by")).startswith("hook ")]
 
 
 def is_told_whole(facets: Sequence[Mapping[str, JsonValue]]) -> bool:
-    """Say whether parts of a record are those of a tool from outside: its one use, and paths; else it is another program's."""
+    """Return whether recorded facets are complete for an external tool: exactly one tool use, and paths.
+
+    Other facets mean a tool of another program.
+    """
     kinds = [facet.get("kind") for facet in facets]
     return kinds.count("ToolUse") == 1 and {"ToolUse", "PathAccess"}.issuperset(kinds)
 
 
 def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Action:
-    """Return a recorded call of a tool from outside: the facts about the tool, and the paths that it named.
+    """Return the action of a recorded call of an external tool: the facts about the tool, and the paths that it named.
 
-    All its parts are in the record (`is_told_whole`). Raises ToolError for an incomplete path or argument.
+    The record must have all its facets (`is_told_whole`). Raises ToolError for an incomplete path or argument.
     """
     facets, tool = logged_facets(decision), str(decision.get("tool"))
     used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
@@ -51,10 +54,10 @@ def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Act
 
 
 def _bounds(tool: str, decision: LogRecord, *, is_confined: bool) -> ToolBounds | None:
-    """Return the declared greatest effects of a script, as far as the policies of then allowed them; `None` for other
-    tools.
+    """Return the declared bounds of a script, as far as the policies at the time allowed them. `None` for other tools.
 
-    `is_confined`: it could write nothing. One that could write needs no more, since its confinement loosens nothing.
+    `is_confined` tells whether the script could not write anything. For another script the exact bounds do not matter,
+    since its confinement relaxes no decision.
     """
     if not tool.startswith(script_tool("")):
         return None
@@ -66,7 +69,10 @@ def _bounds(tool: str, decision: LogRecord, *, is_confined: bool) -> ToolBounds 
 
 
 def _path_access(access_text: str, workspace: Workspace) -> PathAccess:
-    """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
+    """Return the path of a recorded facet, the inverse of `describe_facet`.
+
+    Raises ToolError if the path is incomplete.
+    """
     word, _, path = access_text.partition(" ")
     if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):
         raise ToolError("the log names a path of it only in part")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 EXAMPLE_CASE = f'{{"id": "1", "tool": "{BASH.name}", "args": {{"{BASH.subject}": "ls"}}, "expect": "auto"}}'
-"""A case for `policy test`."""
+"""An example of a case for `policy test`."""
 
 
 def _check_flags(parser: ArgumentParser) -> None:

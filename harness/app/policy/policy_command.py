@@ -1,4 +1,4 @@
-"""`harness policy check`, `explain`, `trust` and `forget`. The other actions have modules of their own."""
+"""`harness policy check`, `explain`, `trust` and `forget`. The other actions have their own modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
 WARNED = 1
-"""Exit code of `policy check --strict` where there are warnings and no errors."""
+"""Exit code of `policy check --strict` for warnings without errors."""
 
 
 def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -30,7 +30,7 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def trust_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Trust a file of a project, or end that trust, and return the exit code. Raises HarnessError."""
+    """Trust a file of a project, or end that trust. Return the exit code. Raises HarnessError."""
     return _trust(arguments.file, State.of(environment), forget=arguments.action == "forget")
 
 
@@ -80,7 +80,7 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
 
 
 def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Explain the decision on a call and return the exit code, which tells the decision. Raises HarnessError."""
+    """Explain the decision on a call. Return the exit code, which depends on the decision. Raises HarnessError."""
     from harness.app.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
     from harness.app.policy.judged_call import typed_action
     from harness.session.extensions.hooks_here import declared_hooks

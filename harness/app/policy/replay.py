@@ -1,4 +1,4 @@
-"""The calls of old logs judged again under another policy, in the order of the logs (`policy replay`). Nothing is run."""
+"""`policy replay`: judge the calls of old logs again under another policy, in the order of the logs. Nothing is run."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import OPTIONAL_NAMES, PLUGIN_TOOLS, SHIPPED_TOOLS, Does
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
-"""Fields of a record about a policy that is in force from there on."""
+"""Log fields about the policy that is in force from a record on."""
 
 
 class JudgedAgain(Record):
-    """A decided call of a log, as the action that it was, and what would be decided now."""
+    """A decided call of a log: its action, the old decision and the new one."""
 
     log: str
     session: str
     call: str
     """Number of the call."""
     decision: LogRecord
-    """The log's record of it."""
+    """The decision record in the log."""
     action: Action | None = None
     policy: Policy | None = None
-    """The one that it was judged by again."""
+    """The policy of the new judgement."""
     unseen: tuple[str, ...] = ()
-    """Changes of entry points that no person had seen then."""
+    """Changes of entry points that the user had not seen at the time."""
     verdict: Verdict | None = None
     problem: str = ""
-    """Reason why it could not be judged again."""
+    """Reason why the call could not be judged again."""
 
     @property
     def tool(self) -> str:
@@ -72,12 +72,12 @@ class JudgedAgain(Record):
 
     @property
     def summary(self) -> str:
-        """The call, on one line."""
+        """The call in one line."""
         return str(self.decision.get("summary"))
 
     @property
     def old(self) -> Decision | None:
-        """The policy's decision then, without hooks; `None` if the log's word is unknown."""
+        """The policy's decision at the time, without hooks. `None` if the log's word is unknown."""
         if self.decision.get("source") == Source.HOOK.value:
             words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in logged_facets(self.decision))
             return max((word for word in words if word is not None), default=None)
@@ -85,30 +85,30 @@ class JudgedAgain(Record):
 
     @property
     def old_by(self) -> str:
-        """The deciding part then."""
+        """Name of what decided at the time."""
         by_hook = self.decision.get("source") == Source.HOOK.value
         return "the policy, hooks aside" if by_hook else str(self.decision.get("by"))
 
     @property
     def new(self) -> Decision | None:
-        """The decision now; `None` if it could not be judged again."""
+        """The new decision. `None` if the call could not be judged again."""
         return None if self.verdict is None else self.verdict.decision
 
     @property
     def new_by(self) -> str:
-        """The deciding part now."""
+        """Name of what decides now."""
         return "" if self.verdict is None else self.verdict.deciding.by
 
     @property
     def change(self) -> str:
-        """`laxer`, `stricter`, `same`, or `unknown` where one of the decisions is."""
+        """`laxer`, `stricter`, `same`, or `unknown` if one of the decisions is unknown."""
         if self.old is None or self.new is None:
             return "unknown"
         return "same" if self.new is self.old else "laxer" if self.new < self.old else "stricter"
 
 
 class LoggedSetting:
-    """Facts about a session that are needed to judge its calls as they were judged then."""
+    """The state of a logged session that is needed to judge its calls as at the time."""
 
     def __init__(self, name: str, started: LogRecord, workspace: Workspace) -> None:
         self.name = name
@@ -118,19 +118,22 @@ class LoggedSetting:
         self.decided: dict[str, LogRecord] = {}
         self.actions: dict[str, Action] = {}
         self.unseen: dict[str, None] = {}
-        """Changes of entry points that no person had seen, as the gate keeps them."""
+        """Changes of entry points that the user had not seen, as tracked by the gate."""
         self.grants: dict[str, Grant] = {}
-        """Grants at the time, by id."""
+        """Grants at the time, by ID."""
         self.asleep: set[str] = set()
-        """Suspended grants. Each waits for a person's answer to a command's changes."""
+        """IDs of suspended grants. Each waits for the user's answer about a command's changes."""
 
     @property
     def in_force(self) -> tuple[Grant, ...]:
-        """Grants that were not suspended."""
+        """The grants that were not suspended."""
         return tuple(grant for name, grant in self.grants.items() if name not in self.asleep)
 
     def take_grant(self, record: LogRecord) -> None:
-        """Take in what was granted or revoked, what sleeps and is awake; what no gate writes counts for nothing."""
+        """Apply a record about grants or protected places: grant, revocation, suspension, reactivation.
+
+        Invalid records, which no gate writes, have no effect.
+        """
         if record["kind"] == "grant":
             self._take_grant(record)
         else:
@@ -163,11 +166,11 @@ class LoggedSetting:
 
 
 PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
-"""Gives the policy to judge a session of the log at a path by, or says why there is none."""
+"""Returns the policy for judging a session of the log at a path, or the reason why there is none."""
 
 
 class Replay:
-    """Goes through the records of logs, in order, and judges each decided call again."""
+    """Reads the records of logs in order and judges each decided call again."""
 
     def __init__(
         self,
@@ -178,21 +181,22 @@ class Replay:
         granted: bool = True,
         findings: Iterable[Findings] = (),
     ) -> None:
-        """Take `findings` of logs that were judged, and reported, already.
+        """Create it. `findings` are results of logs that were already verified and reported.
 
-        `granted`: a person's grants at the time count. With `whole_only` a broken log does not count at all, else its
-        part before the break does. The last record of that may be the altered one: a record is protected by the next.
+        `granted` tells whether the user's grants at the time apply. Of a broken log, the records before the break are
+        used, or none with `whole_only`. The last of these records may be altered, because each record is protected by
+        the next one.
         """
         self.undecided = 0
-        """Calls that had no decision: invalid ones, and those whose turn never came."""
+        """Number of calls without a decision: invalid calls, and those whose turn never came."""
         self.notes: list[str] = []
-        """Notes for a person about the logs: a broken chain, a missing folder."""
+        """Notes for the user about the logs: a broken chain, a missing folder."""
         self.broken: list[str] = []
-        """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
+        """Logs with altered content: a broken chain, or a noted head that differs."""
         self.without_head: list[str] = []
-        """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
+        """Logs whose end is unproven: no head was noted, or the log continued after the noted head."""
         self.settings: dict[tuple[str, str], LoggedSetting] = {}
-        """The sessions, by log and name."""
+        """The sessions, by log path and session name."""
         self._whole_only = whole_only
         self._granted = granted
         self._findings = {log_findings.path: log_findings for log_findings in findings}
@@ -206,11 +210,11 @@ class Replay:
     ) -> Iterator[JudgedAgain]:
         """Yield every decided call of a log, judged again.
 
-        `only` is the name of a single session to judge. `later` gets every answer and every intent: the session's
-        name, and the record.
+        `only` is the name of a single session to judge. `later` is called for every answer and every intent, with the
+        session's name and the record.
 
-        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy
-        cannot.
+        Raises LogError if the log cannot be read, UsageError for an unreadable heads file, PolicyError for an unusable
+        policy.
         """
         sessions: dict[str, LoggedSetting] = {}
         for record in islice(read_log(log), self._good_records(log)):
@@ -227,7 +231,7 @@ class Replay:
                 later(name, record)
 
     def _good_records(self, log: str) -> int:
-        """Return the number of reliable records, with a note if that is not all, or may not be. Raises LogError."""
+        """Return the number of reliable records. Add a note if others are omitted or suspect. Raises LogError."""
         findings = self._findings.get(log)
         standing = findings or judge_log(log, self._heads)
         records = standing.verification.records
@@ -261,7 +265,7 @@ class Replay:
         return LoggedSetting(name, record, Workspace.even_if_gone(folder, self._environment.get("HOME")))
 
     def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
-        """Take in one record; return the call that it decides, judged again."""
+        """Apply one record. Return the call that it decides, judged again. Else return `None`."""
         call = str(record.get("call"))
         match record["kind"]:
             case "call_proposed":
@@ -276,8 +280,8 @@ class Replay:
                 session.decided[call] = record
                 return self._judge(log, session, record)
             case "approval_answered" if record.get("answer") == "yes" and _suspended(session.decided[call]):
-                if session.proposed[call].get("by") != "person":  # else nothing was shown
-                    session.unseen.clear()  # the change was part of the question
+                if session.proposed[call].get("by") != "person":  # otherwise nothing was shown
+                    session.unseen.clear()  # the question showed the change
             case "outcome" if call in session.decided and session.decided[call].get("decision") == "auto":
                 if any(is_entry_point(path) for path in _changed(record, session.actions.get(call))):
                     session.unseen[str(session.decided[call].get("summary"))] = None
@@ -306,7 +310,7 @@ class Replay:
         return replace(judged_again, action=action, policy=policy, verdict=verdict)
 
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
-        """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
+        """Return the action that was judged. Raises ToolError if the log does not have all of it."""
         facets, tool = logged_facets(decision), str(decision.get("tool"))
         is_prepared = tool in OPTIONAL_NAMES or (
             tool.startswith(PLUGIN_TOOLS) and self._reader.declares(tool, session.workspace)
@@ -323,7 +327,7 @@ class Replay:
             return self._reader.action(tool, arguments, session.workspace)
         if tool not in SHIPPED_TOOLS:
             return logged_use(decision, arguments, session.workspace)
-        # A call that would change nothing was judged as a read; older logs show that by its facets.
+        # A call that would change nothing was judged as a read. In older logs, only the facets show that.
         old_edit = SHIPPED_TOOLS[tool].does is Does.WRITES and not any(
             str(f.get("facet")).startswith("write ") for f in facets
         )
@@ -332,7 +336,7 @@ class Replay:
 
 
 def is_path(text: str) -> bool:
-    """Say whether a text of a log can be a path here: no NUL byte, nothing that has no bytes."""
+    """Return whether a text of a log can be a path here. False for NUL bytes and characters that cannot be encoded."""
     try:
         return bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
@@ -349,12 +353,12 @@ def _why_broken(standing: Findings) -> str:
 
 
 def _suspended(decision: LogRecord) -> bool:
-    """Say whether a change of an entry point was shown with the question."""
+    """Return whether the question for a call showed the change of an entry point."""
     return any(str(facet.get("by")).endswith(", suspended") for facet in logged_facets(decision))
 
 
 def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
-    """Return the files that a call changed, or may have changed: as the gate takes it."""
+    """Return the files that a call changed or may have changed, by the gate's criteria."""
     path = outcome.get("changed_path")
     if isinstance(path, str):
         return (path,)
@@ -364,7 +368,7 @@ def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
 
 
 def recorded_policy(started: LogRecord, state: State) -> Policy | str:
-    """Return the policy of a session, made of the texts in its first record; or why it cannot be made."""
+    """Return a session's policy, built from the texts in its first record. If that fails, return the reason."""
     files, tools = started.get("policy_files"), started.get("tools")
     extra = (
         [tool for tool in tools if isinstance(tool, str) and tool not in SHIPPED_TOOLS]
@@ -381,13 +385,14 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
         policy = combine(layers)
     except PolicyError as error:
         return f"the log holds no policy that could be used: {error}"
-    # Its own files, and those of the harness, were out of reach; the harness's are taken to be where they are now.
+    # The policy files and the harness's own files were protected. The harness's are assumed to be at their present
+    # paths.
     source_paths = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
     return policy.guarding(*source_paths, *state.guarded)
 
 
 def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | str:
-    """Return one layer of a policy, or why it cannot be made."""
+    """Return one layer of a policy. If that fails, return the reason."""
     path, text, word = str(file.get("path")), file.get("text"), file.get("layer")
     if not isinstance(text, str):
         return f"the log does not hold the text of the policy {path}"
@@ -406,7 +411,7 @@ def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | st
 
 
 CHANGED = 1
-"""Exit code where `--fail-on` names a change that was found."""
+"""Exit code if a change was found that `--fail-on` names."""
 
 
 def under_policy(
@@ -417,20 +422,18 @@ def under_policy(
     *,
     granted: bool = True,
 ) -> Replay:
-    """Return a replay of the calls of `logs` under `policy`, files or shipped names, with this machine's layers.
+    """Return a replay of the calls of `logs` under `policy` (files or shipped names) with this machine's layers.
 
-    `findings` are the results of judging the logs, if they were reported already. Raises PolicyError.
+    `findings` are the verification results of the logs, if they were already reported. Raises PolicyError.
     """
     policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
     return Replay(lambda _log, session: policies.at(session.workspace), environment, granted=granted, findings=findings)
 
 
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Judge the calls of the logs again, list the changes, and return the exit code.
+    """Judge the calls of the logs again, list the changes, and return the exit code. Raises HarnessError.
 
-    A broken or missing log proves nothing about its calls: with `--fail-on`, the exit code is then BROKEN.
-
-    Raises HarnessError.
+    A broken or missing log proves nothing about its calls. With `--fail-on`, the exit code is then BROKEN.
     """
     chosen = chosen_logs(arguments, environment)
     try:
@@ -441,12 +444,12 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     except LogError as error:
         if not arguments.logs:
             raise
-        raise UsageError(str(error)) from None  # a log that is named must be usable, like a policy
+        raise UsageError(str(error)) from None  # a named log must be usable, like a policy
     return BROKEN if chosen.code and arguments.fail_on else code
 
 
 def _list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
-    """Write each change as it is found, and the number of calls; return the exit code."""
+    """Write each change as it is found, then the number of calls. Return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
     listed_count = 0
     for log in logs:
@@ -478,7 +481,7 @@ _TONES = {"laxer": Tone.WARNING, "unknown": Tone.BAD}
 
 
 def _tell(call: JudgedAgain, output: AnswerWriter) -> None:
-    """Write a call that would be decided otherwise."""
+    """Write a call whose decision would change."""
     if output.as_json:
         sys.stdout.write(f"{json.dumps(_as_json(call))}\n")
     elif not output.at_terminal:

@@ -1,4 +1,7 @@
-"""Questions about the calls of a conversation: at the terminal, and at an approver outside; the first answer counts."""
+"""Questions about a conversation's calls, asked at the terminal and at an external approver.
+
+The first answer counts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from harness.terminal.question import Usual, usual_here
 
 
 class Asking:
-    """Asks about calls. Imported with the first turn, so that the prompt appears sooner."""
+    """Asks the user about calls. Imported at the first turn, so that the prompt appears sooner."""
 
     def __init__(self, terminal: Terminal, conversation: Conversation) -> None:
         place = conversation.place

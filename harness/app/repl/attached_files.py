@@ -1,9 +1,9 @@
-"""Files that a prompt names with `@`: read as the person's own call of the reading tool, and sent with the prompt.
+"""Files that a prompt mentions with `@`. They are read as the user's own call of the reading tool, and attached.
 
-Files that can be shown to the model, `@shot.png`, `@"a b.png"`: every mention with their endings. In the words of a
-command (session/words/) any file, since their author meant it to be read. In typed text, any other `@file` stays
-text, and the model reads the file. The call goes through the gate and the log like every call: a file that a rule
-forbids is not attached.
+In typed text, only files that can be shown to the model are attached: `@shot.png`, `@"a b.png"`. Any other `@file`
+stays text, and the model reads the file itself. In the text of a command (session/words/), every mentioned file is
+attached, since the author of the command intended that. The call goes through the gate and the log like every call. A
+file that a rule forbids is not attached.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ MOST_FILES = 10
 _BEFORE = r"""(?:^|(?<=[\s(\[{<'"`=,;:]))@"""
 _FILE = re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)+")|([^\s"]+))""")
 _NOT_OF_A_NAME = ".,;:!?)]}>'`"
-"""Characters that may follow a bare name in a sentence."""
+"""Characters that may follow an unquoted name in a sentence."""
 
 
 class AttachedFiles(Record):
-    """Files that go with a prompt."""
+    """Files attached to a prompt."""
 
     attachments: tuple[Attachment, ...] = ()
     texts: str = ""
-    """Texts of files, with marks around each."""
+    """Texts of the files, each between marks."""
 
     def with_texts(self, words: str) -> str:
-        """Return `words` with the texts behind them."""
+        """Return `words`, followed by the texts of the files."""
         return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
 
 
 def mentioned(words: str) -> tuple[str, ...]:
-    """Return the files that the model can be shown and that `words` mention, each once, as they are written."""
+    """Return the mentioned files that can be shown to the model, each once, as written."""
     return tuple(dict.fromkeys(_written(_shown_mention(), words)))
 
 
 @cache
 def _shown_mention() -> re.Pattern[str]:
-    """Return the pattern of a mention as completion writes it (terminal/completion.py)."""
+    """Return the pattern of such a mention, as completion writes it (terminal/completion.py)."""
     ending = rf"\.(?:{shown_endings()})"
     return re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)*{ending}")|([^\s"]*?{ending})(?![\w/]))""", re.IGNORECASE)
 
 
 def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the mentions in `words` that are files by `is_file`, and others that look like a path; each once.
+    """Return the mentions in `words` that are files by `is_file`, and other mentions that look like a path, each once.
 
-    Punctuation after a bare name is not part of it.
+    Punctuation after an unquoted name is not part of the name.
     """
     files, missing = dict[str, None](), dict[str, None]()
     for name in _written(_FILE, words):
@@ -74,7 +74,7 @@ def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...
 
 
 def _written(mention: re.Pattern[str], words: str) -> Iterator[str]:
-    """Yield the names after each `@` in their plain form, without quotes."""
+    """Yield the names after `@`, without quotes."""
     for quoted, bare in mention.findall(words):
         try:
             yield str(json.loads(quoted)) if quoted else bare
@@ -92,12 +92,13 @@ def attached(
     root: str = "",
     approver: Approver | None = None,
 ) -> AttachedFiles:
-    """Return the files that go with `words`; `tell` gets the reasons for left-out ones.
+    """Return the files to attach to `words`. `tell` is called with the reason for each file that is not attached.
 
-    `root` is the workspace, if the words are a command's; `home` is the meaning of `~/`. `approver` answers for calls
-    that the policy would ask about; without it, the person's typing is the yes. Raises the errors of `Agent.do`.
+    `root` is the workspace if `words` is the text of a command, else empty. `home` replaces `~/`. `approver` answers
+    for calls that the policy would ask about. Without it, the user's typing counts as approval. Raises the errors of
+    `Agent.do`.
 
-    INVARIANT: the words of a command permit nothing: with `root` there is an `approver`.
+    INVARIANT: the text of a command permits nothing. With `root`, there must be an `approver`.
     """
 
     def placed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Before the prompt: the conversation to continue, and the question whether to trust the folder's files."""
+"""Steps before the prompt: load the conversation to continue, and ask whether to trust the folder's files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
-    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
+    """Return the conversation to continue, if the user asked for one. Raises UsageError or LogError."""
     state, action = State.of(environment), arguments.action
     if not action and not arguments.resume:
         return None
@@ -42,8 +42,7 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
 
 
 def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], folder: str) -> None:
-    """Ask, once for each content, whether the policy and the files that came with the folder are trusted. Raises
-    HarnessError."""
+    """Ask whether to trust the folder's policy and other files, once for each content. Raises HarnessError."""
 
     def ask(action: Action, verdict: Verdict) -> Approval:
         return _ask(screen, terminal, environment, action, verdict)
@@ -55,7 +54,10 @@ def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[s
 
 
 def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
-    """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
+    """Ask whether to trust the files of a folder that add tools, servers, hooks, commands and skills.
+
+    Return notes for the user.
+    """
     files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
         return ()
@@ -66,7 +68,7 @@ def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
 def _ask(
     screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
 ) -> Approval:
-    """Ask before there is a session."""
+    """Ask a question before there is a session."""
     from harness.terminal.approver import TerminalApprover
 
     ask = TerminalApprover(

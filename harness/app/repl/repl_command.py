@@ -1,4 +1,4 @@
-"""`harness`: the prompt. It reads a line, does what it means, and begins again until the person leaves."""
+"""`harness`: the prompt. It reads a line, acts on it, and repeats until the user exits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
-    """Print the end of the turn of `result`."""
+    """Print the end of a turn, described by `result`."""
     screen = conversation.screen
     if result.stop is StopReason.BLOCKED and conversation.answer and conversation.answer.get("answer") == "halt":
         conversation.say_line("halted, as you said: nothing else of this turn runs", Tone.WARNING)
@@ -92,9 +92,9 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
 
 
 def how_it_ended(result: RunResult, error: str) -> str:
-    """Return the text about the end of a turn; empty if it is done.
+    """Return a description of the end of a turn. Empty if it was completed.
 
-    `error` is the recorded and shown text of an error that may have ended it, which is not repeated.
+    `error` is the text of the last recorded error, which was already shown and is not repeated.
     """
     if result.stop is StopReason.COMPLETED:
         return ""
@@ -106,15 +106,15 @@ def how_it_ended(result: RunResult, error: str) -> str:
 
 
 MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
-"""Text before the typed line."""
+"""Text in front of the input line, by mode."""
 _MOST_ECHOED = 12
-"""Maximum number of shown lines of a message in the person's place."""
+"""Maximum number of lines shown of a message that the user did not type."""
 _FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
-"""Ends of a turn after which nothing can run any more."""
+"""Stop reasons of a turn after which nothing can run any more."""
 
 
 def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
+    """Run the prompt until the user exits. Return the exit code. Raises HarnessError for errors before the prompt."""
     if not terminal_is_there():
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
     fix_modes(State.of(environment), complain)
@@ -128,8 +128,9 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carried | None) -> Repl | int:
-    """Return the prompt, or the exit code if there is no model and the person read about the ways to one. Raises
-    HarnessError.
+    """Return the prompt, or an exit code if there is no model and the user was shown how to get one.
+
+    Raises HarnessError.
     """
     terminal = settings_from(arguments, environment, workspace_folder(arguments.cwd)).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
@@ -155,7 +156,7 @@ class Repl:
     """One conversation at the terminal."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, carried: Carried | None = None) -> None:
-        """Begin it, with the conversation that it goes on with. Raises HarnessError."""
+        """Begin the conversation. `carried` is the conversation to continue. Raises HarnessError."""
         self._first: str | None = arguments.prompt
         self._place = place = place_of(arguments, environment, complain)
         self._signals = Signals(place.interrupt)
@@ -191,23 +192,26 @@ class Repl:
         )
         self._interrupts = DoublePress()
         self._waiting_lines: deque[str] = deque()
-        """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
-        not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
+        """Lines that were typed ahead and must not run by themselves.
+
+        Each becomes the initial text of an input line, which the user may send. INVARIANT: one line at a time. If lines
+        were joined, `!` and slash commands would take the following lines as arguments.
+        """
         self._history_told = False
         self._todo = ShownTodo()
         self._last: RunResult | None = None
         self._went_well = True
-        """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
+        """Whether typed-ahead lines may run: the line before was neither stopped nor refused."""
         self._code = Exit.DONE
 
-    # In front of the session
+    # The session's interface to the user
 
     def tell(self, line: str, /) -> None:
-        """Show the person one line."""
+        """Show one line to the user."""
         self._screen.line(visible_line(line, 2_000), Tone.WARNING)
 
     def ask(self, question: UserQuestion, /) -> UserAnswer:
-        """Put a question of the model."""
+        """Ask the user a question of the model."""
         return self._asking.at_terminal.ask_user(question)
 
     def draw(self, printed: str, /) -> None:
@@ -215,11 +219,11 @@ class Repl:
         self._terminal.draw(printed)
 
     def countdown(self, seconds: float, /) -> None:
-        """Show the seconds until a request is sent again."""
+        """Show the remaining seconds until a request is sent again."""
         self._screen.countdown(seconds)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
-        """Lend the terminal to a command that the person typed."""
+        """Lend the terminal to a command that the user typed. `None` if the command does not need it."""
         return self._terminal.lend()
 
     @cached_property
@@ -235,7 +239,7 @@ class Repl:
         return self._asking.at_terminal.ask_places(question)
 
     def _begin(self, arguments: Namespace, carried: Carried | None) -> Conversation:
-        """Begin the session, with the conversation that it goes on with. Raises LogError."""
+        """Begin the session, with the conversation to continue, if there is one. Raises LogError."""
         header = self._running.header
         if carried is None:
             session = self._agent.start()
@@ -261,13 +265,13 @@ class Repl:
         return (*slash_commands(), *self._conversation.own_commands)
 
     def _offers(self) -> Menus:
-        """Return the menus of commands."""
+        """Return the menus of the slash commands, by name."""
         return {
             command.name: partial(command.offers, self._conversation) for command in self._commands() if command.offers
         }
 
     def talk(self) -> int:
-        """Read, run, repeat. Returns the exit code."""
+        """Read and run lines until the user exits. Return the exit code."""
         running, place, screen, conversation = self._running, self._place, self._screen, self._conversation
         self._signals.install()
         collect()
@@ -286,19 +290,19 @@ class Repl:
         conversation.tell_log(Tone.QUIET)
         if not self._is_closed:
             return Exit.TERMINATED if self._signals.terminated else self._code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what was written and never came out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards output that could not be written
         return Exit.TERMINATED
 
     @property
     def _is_closed(self) -> bool:
-        """Whether the person closed the window: its end may be read before the signal of it comes."""
+        """Whether the terminal window was closed. Its end of input may be read before its signal arrives."""
         return self._signals.hung_up or not terminal_is_there()
 
     def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
         return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
 
     def _ending(self) -> RunResult:
-        """Return the end of the session: that of its last turn, unless the person simply left."""
+        """Return the end of the session: completed if the user exited, else the reason why it stopped."""
         if self._is_closed:
             return RunResult(stop=StopReason.TERMINAL_CLOSED, text="", detail="the terminal was closed")
         if self._signals.terminated:
@@ -310,8 +314,8 @@ class Repl:
     # Reading
 
     def _next(self) -> Meaning | None:
-        """Return the next line's meaning, or `None` when the person leaves."""
-        if words := self._conversation.prompt:  # words for the model, whatever they begin with
+        """Return the meaning of the next line. `None` if the user exits."""
+        if words := self._conversation.prompt:  # text for the model, whatever it begins with
             self._conversation.prompt = ""
             by_command, self._conversation.prompt_by_command = self._conversation.prompt_by_command, False
             first, more = words.split("\n")[:_MOST_ECHOED], words.count("\n") + 1 - _MOST_ECHOED
@@ -323,7 +327,7 @@ class Repl:
         return None
 
     def _next_line(self) -> str | None:
-        """Return the next line, which may be empty, or None when the person leaves."""
+        """Return the next line, which may be empty. `None` if the user exits."""
         if self._signals.terminated:
             return None
         if self._first is not None:
@@ -345,18 +349,21 @@ class Repl:
         return self._typed(default)
 
     def _echo(self, line: str) -> None:
-        """Show a line that is not typed now as the prompt shows one: further lines of it cannot be taken for the harness's."""
+        """Show a line that is not typed now.
+
+        Its continuation lines are marked, so that they do not look like the harness's.
+        """
         self._screen.line("> " + line.replace("\n", "\n. "))
 
     def _left_over(self) -> Iterator[str]:
-        """Yield the remaining typed-ahead lines, an unfinished one last."""
+        """Yield the remaining typed-ahead lines. An unfinished line comes last."""
         while (line := self._ahead.take()) is not None:
             yield line
         if draft := self._ahead.take_draft():
             yield draft
 
     def _typed(self, default: str) -> str | None:
-        """Return the next typed line, or `None` when the person leaves."""
+        """Return the next typed line. `None` if the user exits."""
         interrupt = self._place.interrupt
         for todo_line in self._todo.news(self._conversation.session.messages):
             self._screen.line(todo_line, Tone.QUIET)
@@ -388,14 +395,14 @@ class Repl:
         return MARKS[mode_of(self._conversation)]
 
     def _tell_history(self) -> None:
-        """Say once why lines are not kept: the history is read behind the first prompt."""
+        """Report once why lines are not stored. The history is loaded after the first prompt appears."""
         problem = self._terminal.history_problem
         if problem and not self._history_told:
             self._history_told = True
             self._conversation.say_line(f"what you type is not kept beyond this program: {problem}", Tone.WARNING)
 
     def _warm_up(self) -> None:
-        """Import what the first turn needs while the person types: it takes longer than everything else together."""
+        """Import the modules of the first turn while the user types, since that takes longest."""
         self._place.interrupt.tell_by(self._lines.stopper())
 
         def warm_up() -> None:
@@ -407,9 +414,9 @@ class Repl:
     # Doing
 
     def _take(self, meaning: Meaning) -> None:
-        """Act on a line; afterwards the code says whether the program can go on."""
+        """Act on a line. Afterwards `_code` tells whether the program can continue."""
         self._place.interrupt.clear()
-        if self._signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
+        if self._signals.terminated:  # a signal that just arrived must not be cleared like a Ctrl-C
             return
         self._asking.at_terminal.turn_begins()
         try:
@@ -429,7 +436,7 @@ class Repl:
             self._code = Exit.INTERNAL
 
     def _done(self, meaning: Meaning) -> bool:
-        """Act on a line, and return whether that succeeded. Raises LogError and GateError."""
+        """Act on a line. Return whether that succeeded. Raises LogError and GateError."""
         match meaning:
             case Ask():
                 try:
@@ -447,13 +454,13 @@ class Repl:
                 assert_never(meaning)
 
     def _model_again(self) -> None:
-        """Let the model answer again that did before a command named another one for its turn. Raises LogError."""
+        """Restore the model that a command replaced for one turn. Raises LogError."""
         if settings := self._conversation.settings_after:
             self._conversation.settings_after = None
             take_settings(self._conversation, settings)
 
     def _do(self, meaning: Do) -> bool:
-        """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""
+        """Run a slash command, and show its errors in one line. Raises LogError, GateError and WorkspaceError."""
         name = meaning.command.name
         try:
             if meaning.command.effect is Effect.SHOWS:
@@ -467,7 +474,7 @@ class Repl:
             self._screen.line("stopped", Tone.WARNING)
         except HarnessError as error:
             self._conversation.say_line(str(error), Tone.WARNING)
-        except Exception as error:  # a bug in a command must not take the conversation with it
+        except Exception as error:  # a bug in a command must not end the conversation
             if self._place.environment.get("HARNESS_DEBUG"):
                 raise
             problem = visible_line(f"{type(error).__name__}: {error}", 1_000)
@@ -477,10 +484,10 @@ class Repl:
         return False
 
     def _attached(self, prompt: Ask) -> AttachedFiles:
-        """Return the attachments of a line for the model: the pictures that the person mentions, the files that a
-        command does.
+        """Return the attachments of a line for the model.
 
-        Raises the errors of `Agent.do`.
+        These are the pictures that the user mentions. For a command's text, they are all files that it mentions. Raises
+        the errors of `Agent.do`.
         """
         return attached(
             self._agent,

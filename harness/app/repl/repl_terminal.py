@@ -1,4 +1,4 @@
-"""The terminal as the prompt uses it: the screen, the line, what is typed ahead, and a loan of it to a command."""
+"""The terminal of the prompt: the screen, the input line, type-ahead, and lending the terminal to a command."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from harness.terminal.completion import Menus
 
 TWICE_SECONDS = 2.0
-"""Two Ctrl-C at an empty prompt within this time leave."""
+"""Maximum time in seconds between two Ctrl-C at an empty prompt that exit the program."""
 
 
 class Terminal:
-    """The person's terminal: output and keys."""
+    """The user's terminal: output and keys."""
 
     def __init__(self, place: SessionPlace) -> None:
         settings = place.settings.terminal
@@ -48,21 +48,24 @@ class Terminal:
         )
         self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
         self._draws: Callable[[str], None] = self.screen.live
-        """Shows what a running command prints."""
+        """Function that shows the output of a running command."""
         self._lends = False
-        """Whether the command that runs gets the terminal."""
+        """Whether the running command gets the terminal."""
 
     def draw(self, printed: str) -> None:
         """Show output of a running command."""
         self._draws(printed)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
-        """Lend the terminal to the command that runs, where the person wants to sit at it."""
+        """Lend the terminal to the running command, if it gets the terminal. Else return `None`."""
         return self.lent() if self._lends else None
 
     @contextmanager
     def showing(self, draws: Callable[[str], None], lends: bool) -> Iterator[None]:
-        """Show the output of a command of the person's by `draws`; it gets the terminal where it `lends`."""
+        """Show the output of a user's command by `draws` during the block.
+
+        `lends` tells whether it gets the terminal.
+        """
         before = self._draws, self._lends
         self._draws, self._lends = draws, lends
         try:
@@ -80,8 +83,11 @@ class Terminal:
         offers: Callable[[], Menus],
         next_mode: Callable[[], None],
     ) -> PromptLine:
-        """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
-        `offers` returns the menus of commands, `next_mode` is what Shift-Tab does."""
+        """Return the input line.
+
+        `history` is the path of the history file, and `root` is the folder for file names. `offers` returns the menus
+        of commands. `next_mode` is the action of Shift-Tab.
+        """
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,
@@ -99,8 +105,9 @@ class Terminal:
 
     @contextmanager
     def lent(self) -> Iterator[LentTerminal]:
-        """Lend the terminal to a command: the program itself neither reads nor writes there meanwhile. Raises OSError
-        if it is gone.
+        """Lend the terminal to a command. During the block, this program neither reads nor writes it.
+
+        Raises OSError if the terminal is gone.
         """
         with self.ahead.paused():
             self.screen.settle()
@@ -110,29 +117,32 @@ class Terminal:
 
     @property
     def history_problem(self) -> str:
-        """Reason why lines are not kept after this program. Empty if they are, or if that is not known yet."""
+        """Reason why lines are not stored in the history. Empty if they are, or if the history is not loaded yet."""
         return self._history.problem if self._history is not None else ""
 
     def remember(self, line: str) -> None:
-        """Keep a line that was typed ahead with the others that the person typed, unless it holds a secret."""
+        """Store a typed-ahead line in the history, unless it has a secret."""
         if self._history is not None:
             self._history.append_string(line)
 
 
 class DoublePress:
-    """Whether a second Ctrl-C follows another soon enough to mean that the person leaves."""
+    """Detector of two Ctrl-C in quick succession."""
 
     def __init__(self) -> None:
         self._last = -TWICE_SECONDS
 
     def again(self, now: float) -> bool:
-        """Note one at `now` (seconds of a clock that never goes back); return whether the last is TWICE_SECONDS near."""
+        """Record a Ctrl-C at `now` (seconds of a monotonic clock).
+
+        Return whether the previous one is less than TWICE_SECONDS ago.
+        """
         last, self._last = self._last, now
         return now - last < TWICE_SECONDS
 
 
 def _stop_turn() -> None:
-    """Do what Ctrl-C does, from another thread: the main one takes it when it is safe."""
+    """Interrupt the turn like Ctrl-C, from another thread. The main thread reacts when that is safe."""
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The status line: what a session is, costs and may do, in as many words as fit."""
+"""The status line: model, policy, cost and permissions of a session, as far as they fit."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Status(Record):
     """Input tokens that the provider read from a cache."""
     output_tokens: int = 0
     cost: float | None = None
-    """Cost in dollars. `None` if unknown, which is not shown here."""
+    """Cost in dollars. `None` if unknown; then it is not shown."""
     context_tokens_used: int | None = None
     context_tokens: int | None = None
     """The model's context length. `None` if unknown."""
     confinement: str = ""
-    """The level in a word or two; empty is not shown."""
+    """The confinement level in a word or two. Empty if it is not shown."""
     grants: int = 0
     loosened: tuple[str, ...] = ()
-    """Facts that loosen the gate, in words: `UNCONFINED allowed`."""
+    """Settings that relax the gate, in words: `UNCONFINED allowed`."""
     mode: Mode = Mode.ASK
     hint: str = ""
-    """Hint about the present keys."""
+    """Hint about the keys that apply now."""
 
 
 def status_parts(status: Status, width: int) -> tuple[Part, ...]:
-    """Return the status line in parts, at most `width` terminal cells together.
+    """Return the parts of the status line, with a total of at most `width` terminal cells.
 
-    Loosening facts are first and stay longest; of the rest the least important part is left out as a whole until the
-    others fit. If even the last one does not fit it is cut, and ends in dots.
+    If they do not fit, the least important parts are left out. Relaxed settings come first and stay longest. If a
+    single part does not fit, it is cut and ends in dots.
     """
     parts = [part for part in _parts(status) if part[1]]
     while len(parts) > 1 and _width(parts) > width:
@@ -65,7 +65,7 @@ def status_parts(status: Status, width: int) -> tuple[Part, ...]:
 
 
 def status_text(status: Status, width: int) -> str:
-    """Return the status line as one text, for where nothing is painted."""
+    """Return the status line as plain text, for a display that cannot repaint."""
     return "".join(text for text, _ in status_parts(status, width))
 
 
@@ -77,7 +77,7 @@ _MODES = {
 
 
 def _parts(status: Status) -> list[tuple[int, str, Tone]]:
-    """Return every part with its importance, in the order in which they are shown."""
+    """Return all parts with their importance, in display order."""
     loosened = ", ".join(status.loosened)
     cached = f" ({100 * status.cached_tokens // status.input_tokens}% cached)" if status.cached_tokens else ""
     tokens = f"{_short(status.input_tokens)} tokens in{cached}, {_short(status.output_tokens)} out"
@@ -105,7 +105,7 @@ def _context(status: Status) -> str:
 
 
 def _share(status: Status) -> int:
-    """Return the used percentage of the context, rounded up: 100 only if it is full."""
+    """Return the used share of the context in percent, rounded up."""
     if not status.context_tokens or status.context_tokens_used is None:
         return 0
     return -(-100 * status.context_tokens_used // status.context_tokens)
@@ -128,7 +128,7 @@ _CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 
 def status_of(conversation: Conversation) -> Status:
-    """Return the status of the conversation."""
+    """Return the present status of the conversation."""
     session = conversation.session
     last = session.last_usage
     return Status(
@@ -149,7 +149,7 @@ def status_of(conversation: Conversation) -> Status:
 
 
 def loosened(policy: Policy, level: str) -> list[str]:
-    """Return the facts that let calls do more than a person may expect, in words: no questions, or no confinement."""
+    """Return settings that allow more than a user may expect, in words: no questions, or no confinement."""
     words = ["commands are NOT CONFINED"] if is_unbound(level) else []
     for tool in _CHANGING:
         decisions = [default.decision for default in policy.defaults if default.tool == tool]

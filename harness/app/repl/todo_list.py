@@ -1,4 +1,4 @@
-"""The model's list of what is to be done, as the conversation has it: shown above the prompt where it changed."""
+"""The model's to-do list in the conversation. It is shown above the prompt when it has changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MOST_LINES = 7
 
 
 class ShownTodo:
-    """The last shown state of the list."""
+    """The state of the list when it was last shown."""
 
     def __init__(self) -> None:
         self._shown_items: tuple[TodoItem, ...] = ()
 
     def news(self, messages: Sequence[Message]) -> list[str]:
-        """Return the lines of a conversation's list, safe to show; in short if it was shown before.
+        """Return the lines of the conversation's list, safe to display. An unchanged list becomes one short line.
 
-        Empty if the list is done and that was shown, or if it was never shown.
+        Empty if the list is unchanged and done, or if a list without open items was never shown before.
         """
         items, before = todo_of(messages), self._shown_items
         self._shown_items = items
@@ -34,12 +34,12 @@ class ShownTodo:
 
 
 def todo_of(messages: Sequence[Message]) -> tuple[TodoItem, ...]:
-    """Return the newest list of a conversation; empty where it has none."""
+    """Return the latest list of a conversation. Empty if there is none."""
     return items_in(held_calls(messages).get(TodoTool.kind.name, "")) or ()
 
 
 def todo_lines(items: Sequence[TodoItem], max_lines: int = MOST_LINES) -> list[str]:
-    """Return a list as lines, `max_lines` of them: what is done gives way first, then what comes last."""
+    """Return at most `max_lines` lines of a list. Finished items are omitted first, then the last open ones."""
     if len(items) <= max_lines:
         return [item.line for item in items]
     done = sum(item.status == DONE for item in items)

@@ -1,6 +1,6 @@
-"""`harness run`: one prompt, without a person. Read `run_command` first: a run from its flags to its exit code.
+"""`harness run`: one prompt, without a user. Read `run_command` first, which runs it from the flags to the exit code.
 
-`run_prompt` is the prompt, with the data on stdin; `run_model` is the model, or a cassette. `answer_schema` checks
-the answer. `run_output` is stdout; `run_end`, `report_files`, `github` and `workflow_commands` are the reports at the
-end. Nothing here reads the terminal or asks a person.
+`run_prompt` reads the prompt, with data from stdin. `run_model` returns the model, or a recorded one. `answer_schema`
+checks the answer. `run_output` writes stdout. `run_end`, `report_files`, `github` and `workflow_commands` write the
+reports at the end. This package neither reads the terminal nor asks a user.
 """

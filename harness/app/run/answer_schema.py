@@ -1,7 +1,7 @@
-"""Check of a final answer: one JSON value that fits a person's JSON Schema. Nothing is fetched for it.
+"""Check of a final answer: one JSON value that matches the user's JSON Schema. Nothing is fetched from the network.
 
-The schema is the operator's own; its time is bounded all the same, since the answer is the model's. The size of the
-answer is bounded before the schema sees it.
+The schema is the operator's own. Its time is limited nevertheless, because the answer comes from the model. The size of
+the answer is checked before the schema is applied.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from harness.text.visible import visible_line
 
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_DEPTH = 64
-"""Maximum nesting of objects and lists, in schema and answer."""
+"""Maximum nesting depth of objects and lists, in the schema and in the answer."""
 MAX_PLACES = 10
-"""Maximum number of unfit places named to the model."""
+"""Maximum number of mismatches reported to the model."""
 _PLACE_CHARACTERS, _MESSAGE_CHARACTERS = 120, 240
 _INSTALL = "pip install 'permission-harness[schema]'"
 
@@ -35,15 +35,21 @@ _DIALECTS = {
     "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
     "http://json-schema.org/draft-07/schema": "Draft7Validator",
 }
-"""Dialects by `$schema`, without the `#` that draft 7 has at its end (JSON Schema 2020-12, core, 8.1.1)."""
+"""Validator classes of the dialects, by `$schema`.
+
+The `#` at the end of draft 7's is removed (JSON Schema 2020-12, core, 8.1.1).
+"""
 _STANDARD = "https://json-schema.org/draft/2020-12/schema"
 _INSTANCES: tuple[JsonValue, ...] = (None, True, 0, "", [], {}, [None], {"": None})
 CHECK_SECONDS = 10.0
-"""For one answer. Python's `re` can be kept busy for ever by a pattern and a text that fit badly (its documentation, "re")."""
+"""Time limit for one answer, in seconds.
+
+With an unfavourable pattern and text, Python's `re` may run forever (its documentation, "re").
+"""
 
 
 class _InapplicableError(Exception):
-    """The library failed on what it was not made for; says how."""
+    """Raised if the library fails on a schema or an answer. The text describes the failure."""
 
     def __init__(self, text: str, *, is_deep: bool) -> None:
         super().__init__(text)
@@ -51,13 +57,13 @@ class _InapplicableError(Exception):
 
 
 class AnswerSchema:
-    """A schema, and what it says of answers."""
+    """A schema that checks answers."""
 
     def __init__(self, path: str, *, seconds: float = CHECK_SECONDS) -> None:
-        """Read and check the schema at `path`; checking an answer takes at most so many seconds.
+        """Read and check the schema at `path`. Checking an answer takes at most `seconds`.
 
-        Raises UsageError for a file that cannot be read, an invalid schema, a reference that leads out of it (nothing
-        is fetched), and if the library is not installed.
+        Raises UsageError for an unreadable file, an invalid schema, a reference to another document (nothing is
+        fetched), and a missing library.
         """
         self._name = visible_line(path, 500)
         self._schema = _schema(path, self._name)
@@ -66,7 +72,7 @@ class AnswerSchema:
 
     @property
     def instructions(self) -> str:
-        """Instructions for the model, to be added to its prompt."""
+        """Instructions for the model, which are added to the prompt."""
         schema = json.dumps(self._schema, ensure_ascii=False, separators=(",", ":"))
         return (
             "Your final answer (the message without a tool call) must be one JSON value that fits the JSON Schema below, and "
@@ -74,9 +80,9 @@ class AnswerSchema:
         )
 
     def problem(self, text: str, seconds: float | None = None) -> str:
-        """Return the problem of an answer, for the model that is to mend it; empty if it fits.
+        """Return the problem of an answer, for the model to correct. Empty if the answer matches.
 
-        It takes no longer than `seconds`, above 0, if that is less than the schema's own limit.
+        The time limit is `seconds` (above 0), if that is less than the schema's own limit.
         """
         max_seconds = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
@@ -96,7 +102,7 @@ class AnswerSchema:
         return f"{UNFIT}:\n" + "\n".join(f"- {place}" for place in places[:MAX_PLACES]) + more
 
     def bare(self, text: str) -> str:
-        """Return the answer without the blanks and the one code fence that models put around JSON; unchanged else."""
+        """Return the answer without outer blanks and without a code fence around JSON. Otherwise unchanged."""
         bare = text.strip()
         first, newline, rest = bare.partition("\n")
         if newline and first.strip().lower() in ("```", "```json") and rest.endswith("```"):
@@ -106,20 +112,20 @@ class AnswerSchema:
         return bare
 
     def _places(self, value: JsonValue) -> Iterator[str]:
-        """Yield the unfit places, at most one more than are named."""
+        """Yield the mismatches, at most one more than are reported."""
         from jsonschema.exceptions import best_match
 
         for count, error in enumerate(self._validator.iter_errors(value)):
             if count > MAX_PLACES:
                 return
-            nearest = best_match(iter([error])) or error  # of `anyOf` and the like: what is nearest to fitting
+            nearest = best_match(iter([error])) or error  # for `anyOf` and similar, the closest alternative
             place = visible_line(_pointer(nearest.absolute_path), _PLACE_CHARACTERS) or "the top"
             yield with_place(f"at {place}: {_middle_cut(nearest.message)}", _pointer(nearest.absolute_schema_path))
 
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """End what takes longer by a TimeoutError, where that can be done: in the main thread (signal(7), SIGALRM)."""
+    """Limit the time of the block. Raises TimeoutError, but only in the main thread (signal(7), SIGALRM)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -138,12 +144,12 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _told_failures() -> Iterator[None]:
-    """Raise InapplicableError for any failure of the library: neither a schema nor an answer is a bug of the harness."""
+    """Raise _InapplicableError for any failure of the library, since neither a schema nor an answer is a bug here."""
     try:
         yield
     except (UsageError, TimeoutError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - where the stack ends in the library's Rust, that panics: no Exception (pyo3)
+    except BaseException as error:  # noqa: BLE001 - Rust code panics on stack overflow: no Exception (pyo3)
         name = type(error).__name__
         if isinstance(error, RecursionError) or name == "PanicException":
             raise _InapplicableError(
@@ -158,7 +164,7 @@ def _pointer(parts: Iterable[object]) -> str:
 
 
 def _middle_cut(message: str) -> str:
-    """Return a message that names a value first and its problem last, whatever the value's length."""
+    """Cut the middle of a long message. A message begins with the value and ends with the problem."""
     if len(message) > _MESSAGE_CHARACTERS:
         third = _MESSAGE_CHARACTERS // 3
         message = f"{message[:third]} ... {message[-2 * third :]}"
@@ -166,12 +172,12 @@ def _middle_cut(message: str) -> str:
 
 
 def _without_strings(text: str) -> str:
-    """Return JSON without its strings, which may hold anything."""
+    """Return JSON text without its strings, which may contain any text."""
     return re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
 
 
 def _value(text: str) -> JsonValue:
-    """Return the value of a text that is one JSON value, read strictly. Raises NotJsonError."""
+    """Return the value of a text with exactly one JSON value, parsed strictly. Raises NotJsonError."""
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise NotJsonError(f"the answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are allowed")
     value = read_one(text)
@@ -197,7 +203,7 @@ def _schema(path: str, name: str) -> dict[str, JsonValue]:
 
 
 def _validator(schema: Mapping[str, Any], name: str) -> Any:
-    """Return a validator for `schema`, which has been checked itself. Raises UsageError."""
+    """Return a validator for `schema`, and check the schema itself. Raises UsageError."""
     try:
         import jsonschema
         from referencing import Registry
@@ -212,7 +218,7 @@ def _validator(schema: Mapping[str, Any], name: str) -> Any:
         )
     base = getattr(jsonschema, class_name)
     linear = jsonschema.validators.extend(base, {"uniqueItems": _unique_items})  # type: ignore[no-untyped-call]
-    # A registry of one's own: with the library's standard one, references would be fetched from the network.
+    # An empty registry. The library's standard one would fetch references from the network.
     registry: Registry[Any] = EMPTY_REGISTRY
     validator = linear(dict(schema), registry=registry)
     try:
@@ -226,7 +232,7 @@ def _validator(schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _check_schema(base: Any, schema: Mapping[str, Any], name: str) -> None:
-    """Raise UsageError for what its dialect does not allow."""
+    """Raise UsageError if the schema violates its dialect."""
     from jsonschema import SchemaError
 
     try:
@@ -237,7 +243,10 @@ def _check_schema(base: Any, schema: Mapping[str, Any], name: str) -> None:
 
 
 def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> None:
-    """Raise UsageError for a reference that leads nowhere in the schema itself, now and not behind a long run."""
+    """Raise UsageError for a reference to something outside the schema.
+
+    The check comes before the run, not after it.
+    """
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
     from referencing import Resource
     from referencing.exceptions import Unresolvable
@@ -264,14 +273,17 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
 
 
 def _try_out(validator: Any) -> None:
-    """Apply a schema to a value of each kind: some cannot be applied at all, such as one that refers to itself without end."""
+    """Apply a schema to a value of each type.
+
+    Some schemas always fail, such as one that refers to itself without end.
+    """
     for instance in _INSTANCES:
         for _ in validator.iter_errors(instance):
             pass
 
 
 def _unique_items(validator: Any, is_required: Any, value: Any, schema: Any) -> Iterator[Exception]:  # noqa: ARG001
-    """Check `uniqueItems` in linear time; the library compares each item of a list with each other one."""
+    """Check `uniqueItems` in linear time. The library compares all pairs of items."""
     from jsonschema import ValidationError
 
     if not (is_required and validator.is_type(value, "array")):
@@ -286,7 +298,7 @@ def _unique_items(validator: Any, is_required: Any, value: Any, schema: Any) -> 
 
 
 def _same_numbers(value: Any) -> Any:
-    """Return a value in which 1.0 is 1: in JSON Schema they are the same number (2020-12, core, 4.2.2)."""
+    """Return a value with 1.0 replaced by 1. They are the same number in JSON Schema (2020-12, core, 4.2.2)."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):

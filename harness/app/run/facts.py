@@ -1,8 +1,8 @@
-"""Facts about one session from the log's records, gathered as they arrive. Never raises.
+"""Facts about one session, collected from the log's records as they arrive. Never raises.
 
-Every text is hostile data. Texts for people are made one line, cut and shown visibly here; paths, file names and
-digests stay as they are, for programs. Memory does not grow with the log: MOST_CALLS and MOST_NOTES bound the kept
-calls, files and troubles, and further ones are counted.
+Every text is untrusted. Texts for display are cut here, put on one line and escaped. Paths, file names and digests stay
+as they are, for programs. Memory does not grow with the log: MOST_CALLS and MOST_NOTES limit the stored calls, files
+and notes, and further ones are counted.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
 MOST_CALLS = 10_000
-"""Maximum number of refused calls, of other calls and of changed files, each; for calls without an end see
-`MOST_IN_FLIGHT`.
+"""Maximum number of refused calls, of other calls, and of changed files.
+
+MOST_IN_FLIGHT limits the calls without an end.
 """
 MOST_NOTES = 200
-"""Maximum number of limits, of errors and of divergences, each."""
+"""Maximum number of limits, of errors, and of divergences."""
 MOST_TOML = 8_000
-"""Characters of a proposed rule."""
+"""Maximum number of characters of a proposed rule."""
 OF_CALLS = (*DECISIONS, "none")
-"""Counted decisions: `none` for calls that could not be judged."""
+"""The decisions that are counted. `none` is for calls that could not be judged."""
 
 
 class RunFacts:
-    """Facts about one session: the first one that starts among the given records."""
+    """Facts about one session: the first one that starts in the given records."""
 
     def __init__(self) -> None:
         self.session = ""
@@ -47,46 +48,50 @@ class RunFacts:
         self.is_ended = False
         self.stop = ""
         self.detail = ""
-        """May quote the model: see unquoted.py."""
+        """May quote the model. See unquoted.py."""
         self.exit_code: int | None = None
         self.turns = 0
-        """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
+        """Number of started requests to the model, including those for summaries.
+
+        The limit of turns counts the same.
+        """
         self.usage = Usage()
         self.counts: dict[str, int] = {}
-        """Counts of its calls and those of its helpers: `calls`, `decision_*`, `answer_*`, `status_*`, as the end of
-        a session has them; counted here.
+        """Counts of the session's calls and of its helpers' calls: `calls`, `decision_*`, `answer_*`, `status_*`.
+
+        The same counts as in the record of a session's end, but computed here.
         """
         self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
         self.errors: list[ReportedError] = []
         self.diverged: list[Mapping[str, JsonValue]] = []
         self.answer_problem = ""
-        """Reason why the answer does not fit the request, in the harness's words alone."""
+        """Reason why the answer does not meet the requirements, without quotes from the model."""
         self.quoted_problem = ""
-        """The same with what the model wrote."""
+        """The same reason with the model's words."""
         self.seconds: float | None = None
-        """From the first record to the last."""
+        """Seconds from the first record to the last."""
         self.calls_left_out = self.refused_left_out = self.changed_left_out = self.notes_left_out = 0
         self.ran_unrecorded = 0
-        """Calls that may have changed files of which the log has no list: commands that were begun."""
+        """Number of calls that may have changed unlisted files: commands that were started."""
         self.odd = 0
-        """Number of records that could not be understood, and are not reported."""
+        """Number of records that could not be interpreted. They are not reported."""
         self.helpers = HelperTree()
-        """Helpers of this session; their usage is in `turns` and `usage` too, and their calls are among the others."""
+        """Helpers of this session. Their usage is included in `turns` and `usage`, and their calls in `calls`."""
         self._own_counts: dict[str, int] = {}
-        """The same as `counts` without helpers."""
+        """Like `counts`, without helpers."""
         self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
         self._kept_counts: Counter[bool] = Counter()
-        """Numbers of kept calls, refused ones and others."""
+        """Numbers of stored calls: True is the key for refused ones, False for others."""
         self._refused_at: dict[tuple[str, str], int] = {}
-        """Index in that list of the last refused call with a number, by session and number."""
+        """Index in `_calls` of the last refused call, by session and call number."""
         self._changed: dict[str, ReportedFile] = {}
         self._first: LogRecord = {}
 
     @property
     def calls(self) -> Sequence[ReportedCall]:
-        """Every call, in the order in which they ended; those without an end last."""
+        """All calls in the order of their ends. Calls without an end come last."""
         sessions = (self.session, *(session.session for session in self.helpers.of(self.session)))
         return [*self._calls, *(self._reported(call) for session in sessions for call in self._joiner.open(session))]
 
@@ -102,7 +107,7 @@ class RunFacts:
 
     @property
     def denied_count(self) -> int:
-        """Number of denied calls, those left out of `refused` too."""
+        """Number of denied calls, including those that `refused` omits."""
         return self.counts.get("status_denied", 0)
 
     @property
@@ -111,7 +116,10 @@ class RunFacts:
         return self.counts.get("status_blocked", 0)
 
     def record(self, record: LogRecord) -> None:
-        """Take in one record; those of other sessions are passed over. Never raises: an observer harms nothing."""
+        """Process one record.
+
+        Records of other sessions are ignored. Never raises, since an observer must not disturb the run.
+        """
         try:
             self._take(record)
         except Exception:  # noqa: BLE001 - a record may hold anything, and a report must not end a run
@@ -193,7 +201,7 @@ class RunFacts:
                 pass
 
     def _has_room(self, notes: Sequence[object]) -> bool:
-        """Say whether one more can be kept; else count it."""
+        """Return whether another note can be stored. If not, count it as omitted."""
         is_full = len(notes) >= MOST_NOTES
         self.notes_left_out += is_full
         return not is_full
@@ -221,7 +229,7 @@ class RunFacts:
                 self.decisions[decision] = self.decisions.get(decision, 0) + 1
             case "approval_answered":
                 self._count(f"answer_{_counted_name(text(record, 'answer'), ANSWERS)}", session)
-            case "intent" if session == self.session:  # a helper reads, or works in a copy
+            case "intent" if session == self.session:  # a helper only reads, or works in a copy
                 self.ran_unrecorded += not tool_kind(text(record, "tool")).tells_changes
             case "outcome" if call is not None:
                 self._count(f"status_{_counted_name(text(record, 'status'), STATUSES)}", session)
@@ -240,7 +248,7 @@ class RunFacts:
 
     def _settle(self, name: str, call: LoggedCall) -> None:
         is_refused = call.fate is Fate.REFUSED
-        if self._kept_counts[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
+        if self._kept_counts[is_refused] < MOST_CALLS:  # per kind, so that many calls hide no refusal
             self._kept_counts[is_refused] += 1
             if is_refused:
                 self._refused_at[call.session, name] = len(self._calls)
@@ -268,7 +276,7 @@ class RunFacts:
         if at is None:
             return
         toml, reason = text(record, "toml"), line(text(record, "why"), 500)
-        if len(toml) > MOST_TOML:  # half a rule is none
+        if len(toml) > MOST_TOML:  # half a rule is useless
             toml, reason = "", "a rule is in the log; it is too long to be shown"
         self._calls[at] = replace(self._calls[at], advice_toml=toml, advice_why=reason)
 
@@ -276,13 +284,13 @@ class RunFacts:
 FACT_KINDS = ABOUT_CALLS | frozenset(
     "session_started session_ended model_request model_response error limit advice answer_checked diverged".split()
 )
-"""The kinds of records with reported facts; others may be skipped."""
+"""The kinds of records with reported facts. Other records may be skipped."""
 DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
-"""The fields of a divergence."""
+"""The log fields of a divergence."""
 
 
 def _counted_name(name: str, known_names: Sequence[str]) -> str:
-    """Return a word that is counted; a forged log may hold any number of others."""
+    """Return the name under which a word is counted. Unknown words, which a forged log may have, count as `other`."""
     return name if name in known_names else "other"
 
 
@@ -292,64 +300,64 @@ def _scalar(value: JsonValue) -> JsonValue:
 
 MOST_SUMMARY = 200
 _READ = 4_000
-"""Number of characters of a text that are read before it is cut: escapes can make it longer, never shorter."""
+"""Maximum number of characters of a text that are read before it is cut. Escaping never shortens a text."""
 
 
 class ReportedCall(Record):
-    """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
+    """One call. All texts are cut, on one line and safe to display, except `file`, `touched` and `advice_toml`."""
 
     number: JsonValue
-    """Number of the call in its session. A whole number in every log that verifies."""
+    """Number of the call in its session. An integer in every log that verifies."""
     helper: int | None
-    """Number of its helper. `None` for the run's own."""
+    """Number of the helper that made the call. `None` for the run's own calls."""
     tool: str
     summary: str
     status: str
-    """Status of the outcome; `unknown`: begun, without a known end; `open`: never begun."""
+    """Status of the outcome. `unknown`: started, without a known end. `open`: never started."""
     seconds: float | None
     exit_code: int | None
     note: str
-    """Reason of a call that was invalid or not run."""
+    """Reason why a call was invalid or not run."""
     decision: str
     """The policy's decision: `auto`, `confirm`, `deny`, `block`, `none`. Empty if the log lacks it."""
     by: str
-    """The deciding part with its place, as the log names it."""
+    """Name and place of what decided, as in the log."""
     source: str
-    """`rule`, `default`, `built_in` ..."""
+    """Kind of what decided: `rule`, `default`, `built_in` ..."""
     rule: str
     file: str
     line: int | None
     layer: str
     reason: str
     part: str
-    """The part of the call that decided it."""
+    """The facet that determined the decision."""
     answered_by: str
-    """The source of the answer: `nobody` in a run without a person. Empty without a question."""
+    """Source of the answer; `nobody` if no user was present. Empty if there was no question."""
     touched: str
-    """The one file in the workspace that the call was about, relative to it; empty where it is not plain."""
+    """The one workspace file that the call is about, as a relative path. Empty if there is no single file."""
     advice_toml: str = ""
-    """The rule that would allow a refused call: a proposal of the harness, never applied by itself."""
+    """A rule that would allow a refused call. It is a proposal and is never applied automatically."""
     advice_why: str = ""
-    """Reason why no rule would."""
+    """Reason why no rule would allow the call."""
 
     @property
     def name(self) -> str:
-        """Its name: its number, after that of its helper."""
+        """Name of the call: its number, after the helper's number if there is one."""
         return f"{self.number}" if self.helper is None else f"helper {self.helper}, {self.number}"
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was denied or blocked."""
+        """Whether the call was denied or blocked."""
         return self.status in ("denied", "blocked")
 
     @property
     def why_no_rule(self) -> str:
-        """`advice_why` with the file of what decided named shortly."""
+        """`advice_why` with a shortened path of the policy file."""
         return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
 
 
 def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> ReportedCall:
-    """Return the report on a call, of the run's own or of a helper. Total: its records may hold anything."""
+    """Return the report on a call. Never raises, whatever the records have in them."""
     decision, outcome = call.decision, call.outcome
     milliseconds = number(outcome, "duration_ms")
     is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
@@ -377,12 +385,15 @@ def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> Repor
 
 
 def line(value: str, width: int = MOST_SUMMARY) -> str:
-    """Return one line that is safe to show, cut to `width` characters; of what is very long only the beginning is read."""
+    """Return one line that is safe to display, cut to `width` characters.
+
+    Only the beginning of a very long text is read.
+    """
     return visible_line(value, width) if len(value) <= _READ else f"{visible_line(value[:_READ], width)} and more"
 
 
 def _part(call: LoggedCall) -> str:
-    """Return the deciding part: the first whose decision and decider are those of the whole."""
+    """Return the deciding facet: the first one with the decision and the decider of the whole call."""
     facets = call.decision.get("facets")
     for facet in facets if isinstance(facets, list) else ():
         if isinstance(facet, dict) and all(facet.get(n) == call.decision.get(n) for n in ("decision", "by")):
@@ -391,7 +402,10 @@ def _part(call: LoggedCall) -> str:
 
 
 def _touched(call: LoggedCall, workspace: str) -> str:
-    """Return the file that a call was about, relative to the workspace: a file tool's argument, or the one path written."""
+    """Return the one workspace file that a call is about: a file tool's argument, or the only path written.
+
+    The path is relative to the workspace. Empty if there is no such file.
+    """
     if not workspace.startswith("/"):
         return ""
     path = _argument(call)
@@ -410,7 +424,7 @@ def _touched(call: LoggedCall, workspace: str) -> str:
 
 
 def _argument(call: LoggedCall) -> str:
-    """Return the path that a file tool was given; empty for other tools, and for what is none."""
+    """Return the path argument of a file tool's call. Empty for other tools and for an invalid argument."""
     arguments, kind = text(call.proposed, "arguments"), tool_kind(call.tool)
     if not kind.is_of_files:
         return ""
@@ -422,7 +436,7 @@ def _argument(call: LoggedCall) -> str:
 
 
 class Started(Record):
-    """Facts about the start of the session. Empty or `None` if the log lacks them."""
+    """Facts about the start of the session. A field is empty or `None` if the log lacks it."""
 
     time: str = ""
     """RFC 3339, UTC."""
@@ -431,18 +445,18 @@ class Started(Record):
     policy: str = ""
     policy_sha256: str = ""
     workspace: str = ""
-    """Absolute; as the log has it, uncut and not safe to show."""
+    """Absolute path as in the log. Not cut, and not safe to display."""
     confinement: str = ""
     git_head: str = ""
-    """The commit that the workspace was at."""
+    """Commit of the workspace at the start."""
     dry_run: bool = False
     plan: bool = False
     replay: str = ""
-    """The cassette in place of the model."""
+    """Path of the cassette that replaced the model."""
 
 
 class ReportedFile(Record):
-    """A file that file tools changed: what it was before the first change, and what the last one left."""
+    """A file that file tools changed, with its states before the first and after the last change."""
 
     path: str
     before_sha256: str | None
@@ -452,21 +466,20 @@ class ReportedFile(Record):
 
 
 class ReportedError(Record):
-    """An error that the log tells of, and that was not simply tried again."""
+    """A logged error that was not just retried."""
 
     location: str
     message: str
-    """Message in the harness's words, and the provider's."""
+    """Message in the words of the harness or the provider."""
     fault: str
     quoted: str
-    """The message with what it quotes of a reply."""
+    """The message with its quotes of a model reply."""
 
 
 def facts_of_log(path: str) -> RunFacts:
-    """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
+    """Return the facts of the last session in the log at `path`, as far as the log can be read.
 
-    An invalid line ends the reading, and counts as one that could not be understood. Raises LogError for a file that
-    cannot be read.
+    Reading stops at an invalid line, which counts in `odd`. Raises LogError for a file that cannot be read.
     """
     facts, is_started, stopped = RunFacts(), False, list[int]()
     for record in records(path, FACT_KINDS, stopped=stopped.append):

@@ -1,4 +1,4 @@
-"""The report files of unattended runs: checked before the run, written whole or not at all after it."""
+"""The report files of unattended runs. They are checked before the run, and written atomically after it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from harness.session.shipped_plugins import report_form
 from harness.shipped import REPORTS
 
 _BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
-"""Endings that files beside a log add to its name: torn bytes, a signed head, its signature."""
+"""Suffixes of files next to a log: torn bytes, a signed head, its signature."""
 _RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
 _LOOKED_AT = 1 << 20
-"""Bytes of a file that are looked at."""
+"""Maximum number of bytes of a file that are checked for records."""
 
 
 def why_not(target: str, logs: Sequence[str] = ()) -> str:
-    """Return the reason against writing a file at `target` (absolute, links followed), or an empty string.
+    """Return the reason why `target` must not be written, or an empty string.
 
-    `logs` are the known logs. Any other one is recognized by its name or by its content.
+    `target` is absolute, with links followed. `logs` are paths of logs. Other logs are recognized by name or content.
     """
     if _is_beside(target, logs):
         return "it belongs to an action log, and is never written over"
@@ -46,7 +46,7 @@ def why_not(target: str, logs: Sequence[str] = ()) -> str:
 
 
 def _is_beside(target: str, logs: Sequence[str]) -> bool:
-    """Say whether a path is that of what is kept beside a log: one of these, or any `*.jsonl`."""
+    """Return whether a path is that of a file next to a log: one of `logs`, or any `*.jsonl`."""
     match = _BESIDE.search(target)
     log = target[: match.start()] if match else ""
     return log.endswith(".jsonl") or log in map(os.path.realpath, logs)
@@ -60,34 +60,37 @@ def _is_same(target: str, log: str) -> bool:
 
 
 def _is_record(path: str) -> bool:
-    """Return whether a file holds records of a log, or notes of heads, whatever precedes them.
+    """Return whether a file has records of a log, or notes of heads, at any position.
 
-    A `*.jsonl` that does not begin with an object counts as a garbled log. An earlier view may be overwritten: none
-    of its lines is a record.
+    A `*.jsonl` that does not begin with an object counts as a damaged log. An older report may be overwritten, because
+    its lines are no records.
     """
     try:
         with open(path, "rb") as file:
             start = file.read(_LOOKED_AT)
     except OSError:
-        return True  # it is there, and nobody can say what it is
+        return True  # the file exists, and its content is unknown
     if _RECORD.search(start):
         return True
     return bool(start) and path.endswith(".jsonl") and not start.startswith(b"{")
 
 
 class _Target(Record):
-    """A file that a report goes to."""
+    """The file for a report."""
 
     form: str
     flag_path: str
-    """The path as the flag names it."""
+    """The value of the flag."""
     folder: int
-    """A descriptor of its folder. INVARIANT: what a run does to the folders on the way does not move the report elsewhere."""
+    """File descriptor of the folder.
+
+    INVARIANT: a run cannot redirect the report by changing folders on the path.
+    """
     name: str
 
 
 class Reports:
-    """The reports that `--report FORM:FILE` asks for."""
+    """The reports of `--report FORM:FILE`."""
 
     def __init__(
         self,
@@ -98,13 +101,13 @@ class Reports:
         folders: Sequence[str] = (),
         plugin_forms: Sequence[ReportForm] = (),
     ) -> None:
-        """Check every file, so that an unwritable one stops the run before anything is paid for.
+        """Check every file, so that an unwritable one stops the run before it costs anything.
 
-        `keep_from` are files and folders that must not be written to: the log, the run's input, the harness's own
-        state. No link in `folders` is followed. `plugin_forms` are forms of plugins that do not ship.
+        `keep_from` are files and folders that must not be written: the log, the run's input, the harness's own state.
+        Links in `folders` are not followed. `plugin_forms` are the forms of external plugins.
 
-        Raises UsageError for an unknown form, a missing folder, a duplicate file, an unwritable one, or one that is
-        or holds a record.
+        Raises UsageError for an unknown form, a missing folder, a duplicate file, an unwritable file, or a file with
+        log records.
         """
         self._with_answer = with_answer
         self._writers = {form.name: form.write for form in plugin_forms}
@@ -120,9 +123,7 @@ class Reports:
             self._targets.append(_opened(form, option, real))
 
     def write(self, runs: Sequence[ReportedRun]) -> str:
-        """Write every report; return the problem, in a line, or an empty string. A repetition replaces the earlier
-        ones.
-        """
+        """Write every report, replacing earlier ones. Return the problems in one line, or an empty string."""
         return "; ".join(problem for target in self._targets if (problem := self._write(target, runs)))
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
@@ -132,7 +133,7 @@ class Reports:
         except (OSError, LogError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return f"the report {target.flag_path} cannot be written: {reason}"
-        except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
+        except Exception as error:  # noqa: BLE001 - a bug in a report must not change the result of the run
             return f"the report {target.flag_path} cannot be made: {error!r}"
         return ""
 
@@ -148,7 +149,7 @@ def _split(option: str, plugin_forms: Iterable[str]) -> tuple[str, str]:
 
 
 def _check_harmless(option: str, real: str, keep_from: Iterable[str]) -> None:
-    """Raise UsageError where writing there would destroy something, or cannot work."""
+    """Raise UsageError if writing the file would destroy data or cannot work."""
     for protected_path in keep_from:
         if protected_path and is_within(real, os.path.realpath(protected_path)):
             raise UsageError(
@@ -160,7 +161,10 @@ def _check_harmless(option: str, real: str, keep_from: Iterable[str]) -> None:
 
 
 def _opened(form: str, option: str, real: str) -> _Target:
-    """Return the file with its folder opened; a file is made there and removed, so that a full or read-only disk shows now."""
+    """Return the target with its folder opened. Raises UsageError if the folder is not writable.
+
+    A file is created there and removed, in order to detect a full or read-only disk.
+    """
     folder, name = os.path.split(real)
     descriptor = -1
     try:
@@ -176,6 +180,6 @@ def _opened(form: str, option: str, real: str) -> _Target:
 
 
 def _put(target: _Target, pieces: Iterable[str]) -> None:
-    """Write a file in UTF-8, lone surrogates as escapes. Raises OSError."""
+    """Write a file in UTF-8, with lone surrogates escaped. Raises OSError."""
     replace_file(target.name, (piece.encode("utf-8", "backslashreplace") for piece in pieces), target.folder)
     sync_names(target.folder)

@@ -1,6 +1,6 @@
-"""A run that is reported on, and the words that every form of report says alike: how it ended, in numbers and in a sentence.
+"""A run to report on, with the descriptions that all report forms share: its end in numbers and in a sentence.
 
-Nothing of it is escaped yet: each form does that in its own way.
+The texts are not escaped yet. Each form escapes them in its own way.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from harness.app.run.unquoted import divergence_of, unquoted_detail
 from harness.record import Record
 
 MOST_ANSWER = 60_000
-"""Characters of an answer."""
+"""Maximum number of characters of an answer."""
 DIVERGED = "the replay diverged"
-"""A kind of trouble that is none of the run's."""
+"""Kind of a problem that is not an error of the run."""
 _GOOD = (0, 7)
-"""Exit codes of runs that came to their end."""
+"""Exit codes of runs that were completed."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _UNTOLD = "the log does not say how it ended"
 _ENDS = {
@@ -41,15 +41,15 @@ _ENDS = {
 
 
 class ReportedRun(Record):
-    """A run that a report is about."""
+    """A run to report on."""
 
     name: str
-    """Name of the run: the task of a batch, else any word. Hostile like everything else."""
+    """Name of the run: the task of a batch, or any word. Untrusted, like all other texts."""
     facts: RunFacts
     result: Mapping[str, JsonValue]
-    """The object of `--output json`."""
+    """The JSON object of `--output json`."""
     heads: str = ""
-    """The file with the noted heads of logs, for the form that verifies the log itself. Empty if unknown."""
+    """Path of the heads file, for the form that verifies the log. Empty if unknown."""
 
     @property
     def exit_code(self) -> int | None:
@@ -59,12 +59,12 @@ class ReportedRun(Record):
 
     @property
     def is_done(self) -> bool:
-        """Whether it came to its end, calls refused or not."""
+        """Whether the run was completed, with or without refused calls."""
         return self.exit_code in _GOOD
 
     @property
     def end_words(self) -> str:
-        """Its end, in a few words of the harness."""
+        """Description of the run's end."""
         end = self.text("end") or self.facts.stop
         if not end:
             return _UNTOLD
@@ -72,12 +72,12 @@ class ReportedRun(Record):
 
     @property
     def ended_in_own_words(self) -> bool:
-        """Whether `end_words` are the harness's own, without text of a log."""
+        """Whether `end_words` is a text of the harness, without text from the log."""
         return self.end_words == _UNTOLD or self.end_words in _ENDS.values()
 
     @property
     def cost_words(self) -> str:
-        """The cost in dollars, or that it is not known."""
+        """The cost in dollars, or `not known`."""
         cost = self.result.get("cost")
         if isinstance(cost, bool) or not isinstance(cost, int | float):
             return "not known"
@@ -85,30 +85,33 @@ class ReportedRun(Record):
 
     @property
     def began(self) -> str:
-        """Its start (RFC 3339, UTC). Empty if the log lacks it."""
+        """Start time (RFC 3339, UTC). Empty if the log lacks it."""
         return self.facts.started.time if _TIME.fullmatch(self.facts.started.time) else ""
 
     def text(self, name: str) -> str:
-        """Return a text of the result object."""
+        """Return a text field of `result`. Empty if it is missing."""
         value: JsonValue = self.result.get(name)
         return value if isinstance(value, str) else ""
 
     def answer(self, *, with_answer: bool) -> str:
-        """Return the model's answer, of a long one the beginning, and it says so; empty unless `with_answer`."""
+        """Return the model's answer. Empty unless `with_answer`.
+
+        Of a long answer, only the beginning is returned, with a note.
+        """
         answer = self.text("answer") if with_answer else ""
         more = cut_words(answer, MOST_ANSWER)
         return f"{answer[:MOST_ANSWER]}\n({more})" if more else answer
 
     def detail(self, *, with_answer: bool) -> str:
-        """Return the cause of its end, in a sentence; empty without a further one.
+        """Return the cause of the run's end in a sentence. Empty if there is nothing to add.
 
-        It may quote anything, but the model's words only `with_answer`.
+        It may quote anything. The model's words are included only with `with_answer`.
         """
         detail = self.text("detail") or self.facts.detail
         return detail if with_answer or not detail else unquoted_detail(self.text("end") or self.facts.stop, detail)
 
     def troubles(self, *, with_answer: bool) -> Iterator[tuple[str, str]]:
-        """Yield the problems besides calls, each with its kind; `with_answer` as in `detail`."""
+        """Yield the problems that are not about calls, each with its kind. `with_answer` includes the model's words."""
         facts = self.facts
         for limit in facts.limits:
             yield "limit", limit
@@ -124,7 +127,7 @@ class ReportedRun(Record):
 
     @property
     def unrecorded_changes(self) -> str:
-        """The gaps in the list of changed files. Empty if it is complete."""
+        """Note on changed files that are not listed. Empty if the list is complete."""
         count = self.facts.ran_unrecorded
         if not count:
             return ""
@@ -132,7 +135,7 @@ class ReportedRun(Record):
 
     @property
     def left_out(self) -> list[str]:
-        """The parts that the report leaves out, a sentence each."""
+        """Notes on the omissions of the report, one sentence each."""
         facts = self.facts
         notes = []
         for count, noun in (
@@ -155,18 +158,18 @@ class ReportedRun(Record):
 
 
 def cut_words(text: str, max_characters: int) -> str:
-    """Return the note about a text that is cut to so many characters; empty if it is whole."""
+    """Return a note on the omitted part of a text that is cut to `max_characters`. Empty if it is not cut."""
     return f"{len(text) - max_characters:,} more characters are left out" if len(text) > max_characters else ""
 
 
 def place(file: str, at: int | None) -> str:
-    """Return `ci.toml:31`: the last part of a file's path, and the line."""
+    """Return a short form such as `ci.toml:31`: the file name and the line."""
     name = file.rpartition("/")[2]
     return f"{name}:{at}" if name and at is not None else name
 
 
 def answered_words(answered_by: str, decision: str) -> str:
-    """Return the reason why a person did not allow a call; empty if a rule refused it."""
+    """Return the reason why the user did not allow a call. Empty if a rule refused the call."""
     if decision != "confirm":
         return ""
     return "nobody was there to say yes" if answered_by in ("nobody", "") else f"{answered_by} did not say yes"

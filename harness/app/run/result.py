@@ -1,4 +1,4 @@
-"""The result object: what `--output json` writes of one run, and its JSON Schema."""
+"""The result object, which `--output json` writes for one run, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.app.run.facts import ReportedCall, ReportedError, ReportedFile, Run
 from harness.audit.helper_tree import Helper
 
 VERSION = 1
-"""`v` of the object. Fields are added; what is renamed, removed or given another meaning makes a new version."""
+"""Value of the field `v`. New fields keep the version. Renaming, removing or redefining a field increases it."""
 
 
 def result_object(
@@ -27,11 +27,11 @@ def result_object(
     end: str | None = None,
     detail: str | None = None,
 ) -> dict[str, JsonValue]:
-    """Return the object. All but what is given here comes from the log.
+    """Return the result object. Everything except for the arguments comes from the log.
 
-    `code` is the exit code; `cost` in dollars, None where it is not known. `log` is a path; `head` and `records` are the
-    digest of its last line and the number of its records. `end` and `detail` take the place of the log's own where the
-    log could not say how the run ended.
+    `code` is the exit code. `cost` is in dollars, or `None` if unknown. `log` is a path. `head` is the digest of the
+    log's last line, and `records` the number of its records. `end` and `detail` replace the log's values if the end of
+    the run could not be logged.
     """
     return {
         "v": VERSION,
@@ -227,4 +227,4 @@ RESULT_SCHEMA: Mapping[str, JsonValue] = {
         }
     ),
 }
-"""JSON Schema (draft 2020-12) of the object."""
+"""JSON Schema (draft 2020-12) of the result object."""

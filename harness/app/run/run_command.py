@@ -1,4 +1,4 @@
-"""`harness run`: one prompt, without a person at the terminal; the exit code tells the result."""
+"""`harness run`: one prompt, without a user at the terminal. The exit code depends on the result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Run one prompt, as a plugin does it where a flag of the plugin is given, and return the exit code.
+    """Run one prompt and return the exit code. A plugin runs the prompt if one of its flags is given.
 
     Raises HarnessError for a failure before the run begins.
     """
@@ -58,39 +58,39 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def nothing_to_settle() -> str:
-    """Return that nothing went wrong."""
+    """Return an empty string, because there is nothing to settle."""
     return ""
 
 
 def run_once(
     arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str] = nothing_to_settle
 ) -> RunEnd:
-    """Run one prompt to its end, and write everything at its end. Raises HarnessError for a failure before it begins.
+    """Run one prompt to its end, with all reports. Raises HarnessError for a failure before the run begins.
 
-    `settle` is called after the model's work and before the end is recorded: it returns a problem, which prevents
+    `settle` is called after the model's work and before the end is logged. It returns a problem, which prevents
     success, or an empty string. It is not called if the log cannot be written.
     """
     return _Run(arguments, environment, settle).run()
 
 
 class _RunFront(NoFront):
-    """The front of a run: it shows the events, and answers nothing."""
+    """The front of a run. It shows events, and answers no questions."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(complain)
         self._console = console
 
     def draw(self, printed: str, /) -> None:
-        """Show the last line of a running command now and then."""
+        """Show the last line of a running command from time to time."""
         self._console.live(printed)
 
     def countdown(self, seconds: float, /) -> None:
-        """Count down until a request is sent again."""
+        """Count down the seconds until a request is sent again."""
         self._console.countdown(seconds)
 
 
 class _Run:
-    """One run, from its flags to its exit code. What can be wrong with the flags is found before the log is opened."""
+    """One run, from its flags to its exit code. Errors in the flags are found before the log is opened."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str]) -> None:
         self._arguments = arguments
@@ -100,7 +100,7 @@ class _Run:
         self._check = _check_of(arguments)
         self._prompt = given_prompt(arguments)
         self._by_command = False
-        """Whether a command of the user or the team says the prompt."""
+        """Whether the prompt is the text of a user's or a team's command."""
         state = State.of(environment)
         self._carried = _carried(state, arguments)
         self._model = RunModel(arguments)
@@ -108,7 +108,7 @@ class _Run:
         place = place_of(arguments, environment, complain)
         self._signals = Signals(place.interrupt)
         self._console = Console(sys.stderr, look_here(sys.stderr, environment), redactor=place.redactor)
-        # No call writes these, where they lie in the workspace.
+        # no call may write these, even inside the workspace
         recorded = () if self._model.record is None else (self._model.record,)
         rules = rules_of(
             place,
@@ -148,7 +148,7 @@ class _Run:
         self._debug = bool(environment.get("HARNESS_DEBUG"))
         self._bug: Exception | None = None
         self._code = Exit.LOG
-        """The exit code so far. A step of the end that fails takes a success away for good."""
+        """The exit code so far. If a step at the end fails, success becomes a failure permanently."""
 
     def run(self) -> RunEnd:
         """Run from the first request to the exit code: the work, the log, then messages, reports and the answer."""
@@ -160,8 +160,8 @@ class _Run:
         summary = self._reports.summary(self._session, self._facts, result, self._code)
         self._reports.tell(self._console, self._session.log, self._facts, result, self._code)
         self._fail(self._model.problem, self._reports.report(self._facts, summary, self._code))
-        # INVARIANT: a JSON object on stdout has the exit code of the process, but for what is found while it is written. So it
-        # is written last; a text is written first, since annotations for GitHub stand behind it.
+        # INVARIANT: a JSON object on stdout has the exit code of the process, except for problems found while it is
+        # written. So it is written last. A text is written first, since annotations for GitHub follow it.
         is_object = self._arguments.output == "json"
         if not is_object:
             self._answer(summary, result)
@@ -175,7 +175,7 @@ class _Run:
         return RunEnd(code=self._code, summary=summary)
 
     def _begin(self) -> None:
-        """Show the settings, and from here on the events; load the modules of the first request."""
+        """Show the settings, start to show events, and load the modules of the first request."""
         self._tell_what_holds()
         self._session.log.observers += [self._facts.record, self._output.record]
         self._signals.install()
@@ -183,7 +183,7 @@ class _Run:
         collect()
 
     def _work(self) -> RunResult:
-        """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
+        """Work on the prompt, call `settle`, and log the end with the exit code so far."""
         agent, carried, header = self._agent, self._carried, self._session.header
         if carried is not None:
             self._session.tools.attachments.take_over(carried.rebuilt.messages, carried.session.path)
@@ -213,7 +213,7 @@ class _Run:
 
     @cached_property
     def _outside(self) -> Approver:
-        """The approver for the policy's confirm; imported with the first question."""
+        """The external approver, for calls that need confirmation. Imported at the first question."""
         from harness.session.approver.session_approver import approver_outside
         from harness.terminal.asked_outside import AskedAlone
 
@@ -236,13 +236,13 @@ class _Run:
             prompt = self._session.templates.task(words)
             prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
             return self._agent.run(prompt, session, attachments=attachments)
-        except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
+        except Exception as error:  # noqa: BLE001 - a bug ends the run regularly, with an entry in the log and the reports
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
 
     def _take_words(self, place: SessionPlace) -> None:
-        """Take the words of the team's or user's command that the prompt calls; one from a file or stdin calls none.
+        """Replace a prompt that calls a command of the team or the user by the command's text. Raises UsageError.
 
-        Raises UsageError.
+        Only a prompt argument can call a command, not a file or stdin.
         """
         if self._arguments.prompt in (None, "-") or not self._prompt.words.startswith("/"):
             return
@@ -255,8 +255,9 @@ class _Run:
             self._notes += command_prompt.notes
 
     def _attached(self, session: Session) -> AttachedFiles:
-        """Return the attachments of the prompt that need no question: the pictures that the person mentions, the
-        files that a command does.
+        """Return the attachments of the prompt that need no approval.
+
+        These are the pictures that the user mentions. For a command's text, they are all files that it mentions.
         """
         return attached(
             self._agent,
@@ -271,17 +272,17 @@ class _Run:
     def _settled(self) -> str:
         try:
             return self._settle()
-        except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
+        except Exception as error:  # noqa: BLE001 - the result of `settle` is lost, but the end of the log must be written
             return self._noted(error)
 
     def _noted(self, error: Exception) -> str:
-        """Keep a bug for debugging, and return its text, with secrets masked."""
+        """Store a bug for debugging. Return its text with secrets masked."""
         self._bug = error
         message = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
         return self._place.redactor.redact(message)
 
     def _code_of(self, result: RunResult) -> Exit:
-        # A signal counts above a reader that left: that one asks for no interrupt.
+        # A signal takes precedence over a lost reader, which causes no interrupt.
         if self._output.is_broken() and not self._place.interrupt.count:
             return Exit.BROKEN_PIPE
         return exit_code(
@@ -292,7 +293,7 @@ class _Run:
         )
 
     def _close_log(self, result: RunResult) -> RunResult:
-        """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
+        """Close the log and note its head. If either fails, this becomes the end of the run."""
         self._session.close()
         try:
             close_and_sign(self._place.state, self._session.log, self._place.settings.sign_key.value, complain)
@@ -303,18 +304,18 @@ class _Run:
         return result
 
     def _answer(self, summary: Mapping[str, JsonValue], result: RunResult) -> None:
-        """Write the answer; the exit code tells if the reader is gone, or stdout cannot be written."""
+        """Write the answer. A lost reader or an unwritable stdout changes the exit code."""
         self._output.finish(summary, result.text)
         if not self._output.is_broken():
             return
         if not self._place.interrupt.count:
             self._tell_problem(self._output.error_text)
             self._code = Exit.BROKEN_PIPE
-        elif is_soft(self._code):  # the wait for a reader was ended by a signal
+        elif is_soft(self._code):  # a signal ended the wait for a reader
             self._code = Exit.TERMINATED if self._signals.terminated else Exit.INTERRUPTED
 
     def _fail(self, *problems: str) -> None:
-        """Report problems, if there are any: then the run is not a success."""
+        """Report problems. If there are any, the run is not a success."""
         for problem in filter(None, problems):
             self._tell_problem(problem)
             if is_soft(self._code):
@@ -351,7 +352,7 @@ def _check_of(arguments: Namespace) -> AnswerSchema | None:
 
 
 def _carried(state: State, arguments: Namespace) -> Carried | None:
-    """Return the session that the run continues, if any. Raises UsageError, LogError."""
+    """Return the conversation that the run continues, or `None`. Raises UsageError, LogError."""
     if arguments.resume is None:
         return None
     from harness.app.resume import RESUMED, carried_from, refuse_its_log, session_by_name

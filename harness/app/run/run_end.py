@@ -1,4 +1,4 @@
-"""The end of a run: its messages, and the reports, summaries and outputs from its facts."""
+"""The end of a run: its messages, reports, summaries and outputs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
 
 RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
-"""Variables with the files that a job of GitHub Actions obeys."""
+"""Environment variables with the paths of files that a GitHub Actions job interprets."""
 MOST_RULES_SHOWN = 5
-"""Maximum number of rules on stderr; the reports, the JSON and the log have all of them."""
+"""Maximum number of rules on stderr. The reports, the JSON and the log have all rules."""
 
 
 class RunEnd(Record):
@@ -42,29 +42,29 @@ class RunEnd(Record):
 
     code: Exit
     summary: Mapping[str, JsonValue]
-    """The object that `--output json` writes."""
+    """The JSON object of `--output json`."""
 
 
 class Job(Protocol):
-    """A CI job that gets the results of its runs."""
+    """A CI job that receives the results of its runs."""
 
     fence: CommandFence
-    """Keeps text on stdout from being read as commands of the job."""
+    """Prevents text on stdout from being interpreted as commands of the job."""
 
     def tell(self, reported: ReportedRun, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
-        """Tell the job of its only run; return the problem, or an empty text."""
+        """Report the only run to the job. Return the problem, or an empty string."""
         ...
 
     def tell_all(self, runs: Sequence[ReportedRun], *, code: int, with_answer: bool = False) -> str:
-        """Tell the job of several runs; return the problem, or an empty text."""
+        """Report several runs to the job. Return the problem, or an empty string."""
         ...
 
 
 class EndReports:
-    """The files to write at the end of a run; an unwritable one is found before it begins."""
+    """The reports at the end of a run. Unwritable files are detected before it begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
-        """Raises UsageError for a report that cannot be written."""
+        """Check the report files. Raises UsageError for one that cannot be written."""
         self._arguments = arguments
         self._reports: Reports | None = None
         self._job: Job | None = None
@@ -87,11 +87,11 @@ class EndReports:
 
     @property
     def fence(self) -> CommandFence | None:
-        """The fence that keeps an answer on stdout from being read as commands, if a runner reads it."""
+        """The fence that protects an answer on stdout. `None` if no CI runner reads stdout."""
         return self._job.fence if self._job else None
 
     def summary(self, session: RunningSession, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
-        """Return the object that `--output json` writes."""
+        """Return the JSON object of `--output json`."""
         unsaid = result.stop is StopReason.LOG_ERROR or not facts.is_ended
         return result_object(
             facts,
@@ -109,9 +109,7 @@ class EndReports:
         )
 
     def tell(self, console: Console, log: ActionLog, facts: RunFacts, result: RunResult, code: Exit) -> None:
-        """Print the rules that would let refused calls run, the log's head, and last the reason why the run was not
-        done.
-        """
+        """Print rules that would allow refused calls, the log's head, and the reason for a failure last."""
         failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
         if result.refusals and not failed:
             calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
@@ -129,9 +127,9 @@ class EndReports:
             console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
 
     def report(self, facts: RunFacts, summary: Mapping[str, JsonValue], code: Exit) -> str:
-        """Write the reports; return the problem, or an empty string.
+        """Write the reports. Return the problem, or an empty string.
 
-        If one cannot be written, the others have the resulting exit code.
+        If one report cannot be written, the others are written again with the resulting exit code.
         """
         if self._reports is None:
             return ""
@@ -141,7 +139,7 @@ class EndReports:
         return problem
 
     def tell_actions(self, summary: Mapping[str, JsonValue], facts: RunFacts, output: RunOutput, code: Exit) -> str:
-        """Report to a GitHub Actions job, if this runs in one; return the problem, or an empty string."""
+        """Report to the GitHub Actions job, if there is one. Return the problem, or an empty string."""
         if self._job is None:
             return ""
         return self._job.tell(
@@ -153,13 +151,13 @@ class EndReports:
 
 
 def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files of a CI runner's that the environment names, links followed: no call and no report may write them."""
+    """Return the real paths of the CI runner's files in the environment. No call and no report may write them."""
     paths = (environment.get(name, "") for name in RUNNER_FILES)
     return tuple(os.path.realpath(path) for path in paths if path.startswith("/"))
 
 
 def _named_files(arguments: Namespace) -> Iterator[str]:
-    """Yield the files that a run reads or keeps by name, and what a project's policy is called."""
+    """Yield the files that the flags name, and the path of the project's policy."""
     names = ("log", "record", "replay", "prompt_file", "output_schema", "system")
     yield from (path for name in names if (path := getattr(arguments, name)))
     yield from arguments.policy or ()
@@ -167,7 +165,7 @@ def _named_files(arguments: Namespace) -> Iterator[str]:
 
 
 def _tell_rules(console: Console, facts: RunFacts) -> None:
-    """Write the rules that would let refused calls run, in the form of a policy; they are never applied."""
+    """Print rules that would allow refused calls, in the form of a policy. They are never applied."""
     rules = list(dict.fromkeys(call.advice_toml for call in facts.refused if call.advice_toml))
     if not rules:
         return
@@ -180,7 +178,7 @@ def _tell_rules(console: Console, facts: RunFacts) -> None:
 
 
 def _tell_unlifted(console: Console, facts: RunFacts) -> None:
-    """Write of the other refused calls why no rule would let them run."""
+    """Print the other refused calls, with the reasons why no rule would allow them."""
     calls = list(
         dict.fromkeys((call.tool, call.summary, call.why_no_rule) for call in facts.refused if call.advice_why)
     )

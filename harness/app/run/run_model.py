@@ -1,4 +1,4 @@
-"""The model of a run: the one that the settings name, recorded into a cassette, or a cassette that is replayed."""
+"""The model of a run: the configured model, which may be recorded, or a replayed cassette."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class RunModel:
-    """A run's model with `--record` and `--replay`."""
+    """The model of a run with the flags `--record` and `--replay`."""
 
     def __init__(self, arguments: Namespace) -> None:
-        """Take the flags. Raises UsageError where both are given, and for a place that no cassette can be written to."""
+        """Check the flags. Raises UsageError if both are given, or if the cassette's path is not allowed."""
         self.record: str | None = arguments.record
-        """The path of the new cassette, links followed, if there is one."""
+        """Real path of the new cassette. `None` without `--record`."""
         if self.record is not None:
             self.record = output_path(self.record, workspace_folders(arguments), shown_as=f"--record {self.record}")
         self._replay: str | None = arguments.replay
@@ -39,15 +39,15 @@ class RunModel:
         self._log: ActionLog | None = None
 
     def of(self, models: ProviderModels) -> Model | None:
-        """Return the recorded or played model; None: the one that the settings name.
+        """Return the recording or the replaying model. `None` for the configured model.
 
-        Raises UsageError for a cassette that cannot be read, or made.
+        Raises UsageError for a cassette that cannot be read or created.
         """
         place = models.tools.place
         if self._replay is not None:
 
             def record(divergence: Divergence) -> None:
-                if self._log is not None:  # nothing is asked before it is open
+                if self._log is not None:  # no request is sent before the log is open
                     with place.interrupt.hold():
                         fields = {name: getattr(divergence, name) for name in field_names(Divergence)}
                         self._log.append("diverged", fields)
@@ -69,26 +69,26 @@ class RunModel:
         return None
 
     def begin(self, log: ActionLog) -> None:
-        """Record in this log where a played run leaves its recording."""
+        """Set the log in which divergences from a cassette are recorded."""
         self._log = log
 
     @property
     def header_fields(self) -> dict[str, JsonValue]:
-        """Fields about it in the log's first record."""
+        """Fields of the log's first record about the cassette."""
         return {"replay": self._replaying.log_fields, "server": "a cassette"} if self._replaying else {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for a person before the run."""
+        """Notes for the user before the run."""
         return self._replaying.notes if self._replaying else ()
 
     @property
     def problem(self) -> str:
-        """Reason why a recording is incomplete. Empty if it is whole."""
+        """Reason why a recording is incomplete. Empty if it is complete."""
         return self._recording.problem if self._recording else ""
 
     def tell_end(self, console: Console) -> None:
-        """Close a recording; report unused replies of a cassette."""
+        """Close a recording. Report unused replies of a cassette."""
         if self._recording is not None:
             self._recording.close()
         if self._replaying is not None and self._replaying.unused:

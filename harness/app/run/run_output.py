@@ -1,7 +1,7 @@
 """Stdout of a run: the answer, one JSON object, or the log's records as they are written.
 
-INVARIANT: nothing here raises for a lost reader, a full disk or a full pipe. The first two ask the run to end
-(`on_broken`, once); in the last case this waits, until the run is asked to stop.
+INVARIANT: this module does not raise for a lost reader, a full disk or a full pipe. In the first two cases it calls
+`on_broken` once, which ends the run. For a full pipe it waits until the run is asked to stop.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.log.order import LogRecord
 from harness.text.visible import visible
 
 PIECE_BYTES = 4096
-"""Written at once: what a pipe that poll(2) calls writable takes without blocking (PIPE_BUF, pipe(7))."""
+"""Maximum number of bytes per write. A pipe that poll(2) reports as writable accepts this many (PIPE_BUF, pipe(7))."""
 WAIT_MS = 200
-"""Milliseconds between checks for a request to stop, while the pipe is full."""
+"""Milliseconds between checks for a stop request while the pipe is full."""
 PATIENCE = 25
-"""Number of such waits without progress, after the run was asked to stop: 5 s."""
+"""Number of such waits without progress after a stop request: 5 s."""
 
-# As the action log encodes its records: to the byte.
+# the same encoding as in the action log, byte for byte
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class OutputForm(Enum):
-    """Content of stdout."""
+    """The form of stdout."""
 
     TEXT = "text"
     JSON = "json"
@@ -38,19 +38,22 @@ class OutputForm(Enum):
 
 
 class Reader(Enum):
-    """State of stdout's reader."""
+    """State of the reader of stdout."""
 
     THERE = "there"
     GONE = "gone"
-    """Closed: EPIPE."""
+    """The reader closed the pipe (EPIPE)."""
     FAILED = "failed"
-    """It cannot be written: a full disk (ENOSPC), an I/O error."""
+    """The write failed: a full disk (ENOSPC), an I/O error."""
     STALLED = "stalled"
-    """The pipe stayed full, and the run was asked to stop."""
+    """The pipe stayed full until after a stop request."""
 
 
 class RunOutput:
-    """Stdout, in one of three forms. Written to its descriptor, past Python's buffers: nothing is left over at the end."""
+    """Stdout in one of three forms.
+
+    It writes to the file descriptor, not to Python's buffers, so that no data is left at the end.
+    """
 
     def __init__(
         self,
@@ -62,11 +65,11 @@ class RunOutput:
         patience: int = PATIENCE,
         descriptor: int = 1,
     ) -> None:
-        """`on_broken` is called once, when the reader is gone or a write fails.
+        """Create it. `on_broken` is called once, when the reader is gone or a write fails.
 
-        With a `fence`, a GitHub Actions runner may read along: the answer is fenced, and JSON holds no command.
-        `asked_to_stop` is called while the pipe is full: after it is true, `patience` waits of 0.2 s pass without
-        progress before this gives up.
+        A `fence` means that a GitHub Actions runner may read stdout. Then the answer is fenced, and JSON is written
+        without commands. `asked_to_stop` is called while the pipe is full. After it returns true, at most `patience`
+        waits of 0.2 s pass without progress.
         """
         self._form = OutputForm(form)
         self._on_broken = on_broken
@@ -79,23 +82,23 @@ class RunOutput:
         self._writable = select.poll()
         self._writable.register(descriptor, select.POLLOUT)
         self._hung_up = select.poll()
-        self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always told (poll(2))
+        self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always reported (poll(2))
         self.error_text = ""
-        """Message for a person, if stdout could not be written. Empty if its reader just left."""
+        """Message for the user if stdout could not be written. Empty if its reader just closed it."""
 
     @property
     def takes_commands(self) -> bool:
-        """Whether stdout may hold commands for the runner after the answer: it is text, fenced, and not a file."""
+        """Whether commands for the runner may follow the answer. Stdout must be fenced text, and not a file."""
         fenced = self._form is OutputForm.TEXT and self._fence is not None
         return fenced and self._reader is Reader.THERE and not is_file(self._descriptor)
 
     def record(self, record: LogRecord) -> None:
-        """Use a record of the log; an observer. Ends the run if the reader is gone."""
+        """Write a record of the log, if that is the form. An observer."""
         if not self.is_broken() and self._form is OutputForm.JSONL:
             self._write_json(_encode(record))
 
     def finish(self, summary: Mapping[str, object], answer: str) -> None:
-        """Write the end: the answer, or the JSON object `summary`."""
+        """Write the end of the output: the answer, or the JSON object `summary`."""
         match self._form:
             case OutputForm.TEXT:
                 if answer:
@@ -108,11 +111,11 @@ class RunOutput:
                 assert_never(self._form)
 
     def commands(self, lines: str) -> None:
-        """Write whole lines of commands for the runner; only where `takes_commands`."""
+        """Write complete lines with commands for the runner. Allowed only if `takes_commands`."""
         self._write(lines.encode("utf-8", "backslashreplace"))
 
     def is_broken(self) -> bool:
-        """Return whether stdout is lost: a write failed, or the system reports a closed reader."""
+        """Return whether stdout is lost, because a write failed or the reader closed it."""
         if self._reader is Reader.THERE and self._hung_up.poll(0):
             self._lose(Reader.GONE)
         return self._reader is not Reader.THERE
@@ -121,7 +124,7 @@ class RunOutput:
         if os.isatty(self._descriptor):
             answer = _marked(answer)
         text = f"{answer}\n" if self._fence is None else self._fence.around(answer)
-        # Whatever the locale: what it lacks is written as an escape.
+        # characters that the locale's encoding lacks are escaped
         self._write(text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace"))
 
     def _write_json(self, text: str) -> None:
@@ -130,7 +133,7 @@ class RunOutput:
         self._write(f"{text}\n".encode("ascii"))
 
     def _write(self, data: bytes) -> None:
-        # Kept until it is out: a line that an interrupt cut is finished before the next one begins.
+        # Kept until it is written. A line cut by an interrupt is completed before the next one begins.
         self._pending += data
         self._drain()
 
@@ -141,7 +144,7 @@ class RunOutput:
                 return
             try:
                 count = os.write(self._descriptor, self._pending[:PIECE_BYTES])
-            except BlockingIOError:  # another writer was faster, and the pipe was made non-blocking by somebody
+            except BlockingIOError:  # another writer was faster, and another program made the pipe non-blocking
                 continue
             except BrokenPipeError:
                 self._lose(Reader.GONE)
@@ -152,7 +155,7 @@ class RunOutput:
                 del self._pending[:count]
 
     def _wait(self) -> bool:
-        """Wait until a write can proceed, or would fail; False if the run was asked to stop meanwhile."""
+        """Wait until a write can proceed or would fail. Return False if the wait ended because of a stop request."""
         patience = self._patience
         while not self._writable.poll(WAIT_MS):
             patience -= self._asked_to_stop()
@@ -162,7 +165,7 @@ class RunOutput:
         return True
 
     def _lose(self, reader: Reader) -> None:
-        """Give stdout up, so that nothing written there later, at Python's end either, waits or fails."""
+        """Redirect stdout to /dev/null, so that no later write waits or fails. This includes Python's flush at exit."""
         self._reader = reader
         self._pending.clear()
         null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -172,5 +175,5 @@ class RunOutput:
 
 
 def _marked(text: str) -> str:
-    """Return the answer for a terminal, on which the trace is written too: no line of it can pass for one of ours."""
+    """Return the answer for a terminal. It is indented, so that no line looks like a line of the trace."""
     return "\n".join(f"  {line}" if line else "" for line in visible(text).split("\n"))

@@ -1,4 +1,4 @@
-"""The prompt of a run, and the data on stdin, read in bounded memory and time."""
+"""The prompt of a run and the data on stdin. Memory and time for reading are limited."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from harness.terminal.console import complain
 from harness.text.visible import visible_line
 
 MAX_ATTACHED_BYTES = 200_000
-"""Maximum size of the data on stdin; of more, the first and the last half of this are kept."""
+"""Maximum size of the data on stdin, in bytes. Of longer data, the first and the last half of this size are kept."""
 MAX_READ_BYTES = 1 << 30
-"""A source that has given this much is taken for one that never ends."""
+"""Size in bytes after which a source is considered endless."""
 MAX_PROMPT_CHARACTERS = 10_000_000
-"""Maximum size of a prompt in one record of the log, with all characters escaped (log/schema.py, MAX_RECORD_BYTES)."""
+"""Maximum length of a prompt in characters.
+
+Fully escaped, it still fits a log record (log/schema.py, MAX_RECORD_BYTES).
+"""
 QUIET_SECONDS = 60.0
-"""Maximum silence of an open stdin in seconds, from its last byte on."""
+"""Maximum silence of an open stdin after its last byte, in seconds."""
 MOST_SECONDS = 600.0
-"""Maximum time in all, in seconds. A run's own time begins after it."""
+"""Maximum total time for stdin, in seconds. The run's own time limit begins after it."""
 NOTE_SECONDS = 2.0
-"""After this much reading a line says what is waited for."""
+"""Seconds of reading after which a note explains the wait."""
 _BLOCK = 1 << 16
 _HALF = MAX_ATTACHED_BYTES // 2
 _MARK_CHARACTERS = 24
@@ -45,28 +48,28 @@ class StdinKind(Enum):
 
     TERMINAL = "terminal"
     STREAM = "stream"
-    """A pipe, a socket or a file, connected on purpose."""
+    """A pipe, a socket or a file that was connected on purpose."""
     NOTHING = "nothing"
-    """Closed, /dev/null and other devices, a folder. A folder as descriptor 0 ends CPython itself, before it comes here."""
+    """Closed, /dev/null and other devices, or a folder. With a folder, CPython itself exits before this code runs."""
 
 
 class Attached(Record):
-    """The data on stdin, for the model and for the log."""
+    """The data from stdin, for the model and the log."""
 
     block: str
-    """The text added to the prompt, its marks included."""
+    """The text that is added to the prompt, including its marks."""
     bytes: int
     """Number of received bytes."""
     kept_bytes: int
 
     @property
     def header_fields(self) -> dict[str, JsonValue]:
-        """Fields about it in the log's first record."""
+        """Fields of the log's first record about the data."""
         return {"bytes": self.bytes, "kept_bytes": self.kept_bytes}
 
 
 class Wait(Record):
-    """Time limits for stdin."""
+    """Time limits for stdin, in seconds."""
 
     quiet_seconds: float = QUIET_SECONDS
     most_seconds: float = MOST_SECONDS
@@ -77,7 +80,7 @@ STANDARD_WAIT = Wait()
 
 
 def source_of(descriptor: int) -> StdinKind:
-    """Return the kind of a descriptor."""
+    """Return the kind of a file descriptor."""
     try:
         mode = os.fstat(descriptor).st_mode
         if os.isatty(descriptor):
@@ -95,11 +98,11 @@ def read_attached(
     tell: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Attached | None:
-    """Return the data on stdin, or `None` if there is none.
+    """Return the data on stdin. `None` if there is none.
 
-    Of more than MAX_ATTACHED_BYTES the two ends are kept, cut at line ends, and `tell` (else stderr) reports the
-    numbers. Raises UsageError after a silence of `wait.quiet_seconds`, if it does not end within `wait.most_seconds`
-    or MAX_READ_BYTES, and if it cannot be read.
+    Of more than MAX_ATTACHED_BYTES, both ends are kept, cut at line ends, and `tell` (default: stderr) reports the
+    sizes. Raises UsageError after a silence of `wait.quiet_seconds`, if there is no end within `wait.most_seconds` or
+    MAX_READ_BYTES, and if stdin cannot be read.
     """
     if source_of(descriptor) is not StdinKind.STREAM:
         return None
@@ -119,7 +122,10 @@ def read_attached(
 
 
 def read_prompt(descriptor: int, *, wait: Wait = STANDARD_WAIT, tell: Callable[[str], None] | None = None) -> bytes:
-    """Return all of stdin, as a prompt. Raises UsageError for a terminal, which is never read, and as `read_attached` does."""
+    """Return all of stdin as a prompt.
+
+    Raises UsageError for a terminal, which is never read, and as `read_attached` does.
+    """
     if source_of(descriptor) is StdinKind.TERMINAL:
         raise UsageError(
             "- reads the prompt from stdin, and that is a terminal, which is never read here: give the prompt as an "
@@ -138,7 +144,7 @@ def _read(
     tell: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Hand on what comes until its end. Raises UsageError."""
+    """Pass the data on stdin to `add` until its end. Raises UsageError."""
     total, noted = 0, False
     began = heard = clock()
     while total <= MAX_READ_BYTES:
@@ -162,7 +168,7 @@ def _read(
 
 
 def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> float:
-    """Return the maximum wait for the next byte. Raises UsageError if the time is over."""
+    """Return the maximum wait for the next byte, in seconds. Raises UsageError if the time is over."""
     instead = "where its writer is slow, let it write a file first, and connect that (< FILE)"
     if silence >= wait.quiet_seconds:
         raise UsageError(
@@ -175,7 +181,10 @@ def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> floa
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:
-    """Wait until data, or the end, can be read. Python's own handlers of signals run meanwhile."""
+    """Return whether data or the end of stdin can be read within `seconds`.
+
+    Python's signal handlers run during the wait.
+    """
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     try:
@@ -185,7 +194,7 @@ def _is_ready(descriptor: int, seconds: float) -> bool:
 
 
 def _read_available(descriptor: int) -> bytes | None:
-    """Return available data; empty at the end, `None` if another reader was faster."""
+    """Return the available data. Empty at the end. `None` if another reader was faster."""
     try:
         return os.read(descriptor, _BLOCK)
     except BlockingIOError:
@@ -199,24 +208,24 @@ def _unreadable(error: OSError) -> UsageError:
 
 
 class Prompt(Record):
-    """The request to a run."""
+    """The prompt of a run."""
 
     words: str
-    """The person's own words."""
+    """The user's own words."""
     attached: Attached | None = None
 
     @property
     def text(self) -> str:
-        """All that is sent as the first message."""
+        """The complete first message."""
         return f"{self.words.rstrip()}\n\n{self.attached.block}" if self.attached else self.words
 
     @property
     def header_fields(self) -> dict[str, JsonValue]:
-        """Fields about it in the log's first record."""
+        """Fields of the log's first record about the prompt."""
         return {"attached": self.attached.header_fields} if self.attached else {}
 
     def masked(self, redact: Callable[[str], str]) -> Prompt:
-        """Return the same with what was attached masked, as the results of tools are before the model reads them."""
+        """Return the prompt with secrets masked in the data from stdin, as in tool results."""
         if self.attached is None:
             return self
         return replace(self, attached=replace(self.attached, block=redact(self.attached.block)))
@@ -229,13 +238,13 @@ def given_prompt(
     wait: Wait = STANDARD_WAIT,
     tell: Callable[[str], None] | None = None,
 ) -> Prompt:
-    """Return a run's prompt: the argument, stdin for `-`, or a file; filled with the values of --var.
+    """Return a run's prompt: the argument, stdin for `-`, or a file, with the values of --var filled in.
 
-    With an argument or a file, data on stdin is attached, unless --no-stdin is given; see read_attached. `tell` (else
-    stderr) gets notes for a person meanwhile.
+    With an argument or a file, data on stdin is attached, unless --no-stdin is given; see `read_attached`. `tell`
+    (default: stderr) gets notes for the user during the wait.
 
-    Raises UsageError for a missing or empty prompt, a variable without a value or a value without its variable, and
-    if stdin is a terminal that should be read, or stays silent.
+    Raises UsageError for a missing or empty prompt, a variable without a value, a value without a variable, and a stdin
+    that is a terminal or stays silent.
     """
     values = _values(arguments.var)
     from_stdin = arguments.prompt == "-"
@@ -252,7 +261,7 @@ def given_prompt(
         text = str(arguments.prompt)
         if from_stdin:
             text = read_prompt(stdin, wait=wait, tell=tell).decode("utf-8", "replace")
-        if values:  # plain prompts may hold braces
+        if values:  # plain prompts may contain braces
             text = fill(text, values, name="the prompt", all_used=True)
     if not text.strip():
         raise UsageError("the prompt is empty")
@@ -277,7 +286,7 @@ def _values(options: Sequence[str]) -> Mapping[str, str]:
 
 
 class _Ends:
-    """The beginning and the end of a stream, in bounded memory."""
+    """The beginning and the end of a stream, in limited memory."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -293,18 +302,18 @@ class _Ends:
             del self._last[:-_HALF]
 
     def halves(self) -> tuple[bytes, bytes]:
-        """Return both ends: all of it where it fits, else cut at line ends, or at least between characters."""
+        """Return both ends. Short data is returned whole, else cut at line ends, or at least between characters."""
         if self.total <= MAX_ATTACHED_BYTES:
             return bytes(self._first + self._last), b""
         return _up_to_a_line_end(bytes(self._first)), _from_a_line_start(bytes(self._last[-_HALF:]))
 
 
 def _up_to_a_line_end(data: bytes) -> bytes:
-    """Cut behind the last line end, if that keeps the half of it; else before a character that is not whole."""
+    """Cut after the last line end, if that keeps half of the data. Else cut before an incomplete character."""
     end = data.rfind(b"\n") + 1
     if end > len(data) // 2:
         return data[:end]
-    for back in range(1, 4):  # RFC 3629: a character takes up to four bytes, and only its first one is 11xxxxxx
+    for back in range(1, 4):  # RFC 3629: a character has up to four bytes, and only the first one is 11xxxxxx
         if data[-back] >= 0xC0:
             return data[:-back]
         if data[-back] < 0x80:
@@ -313,7 +322,7 @@ def _up_to_a_line_end(data: bytes) -> bytes:
 
 
 def _from_a_line_start(data: bytes) -> bytes:
-    """Cut behind the first line end, if that keeps the half of it; else behind what is left of a character."""
+    """Cut before the first complete line, if that keeps half of the data. Else cut after an incomplete character."""
     end = data.find(b"\n") + 1
     if 0 < end <= len(data) // 2:
         return data[end:]
@@ -324,9 +333,9 @@ def _from_a_line_start(data: bytes) -> bytes:
 
 
 def _block(first: bytes, last: bytes, total: int) -> str:
-    """Return the text for the model: the data between marks that do not occur in it."""
-    # A digest of it is no guess that the data could make of itself, and the same in every run on the same data: a replay
-    # finds no difference, and the provider's cache none either.
+    """Return the text for the model: the data between marks that do not occur in the data."""
+    # The mark is a digest, which the data cannot predict. It is the same in every run with the same data, so that a
+    # replay and the provider's cache match.
     digest = hashlib.sha256(b"%d\n%b\n%b" % (total, first, last)).hexdigest()
     head, tail = _readable(first), _readable(last)
     mark = f"stdin {digest[:_MARK_CHARACTERS]}"
@@ -342,5 +351,5 @@ def _block(first: bytes, last: bytes, total: int) -> str:
 
 
 def _readable(data: bytes) -> str:
-    """Return the text with invalid UTF-8 as U+FFFD, and NUL, which many servers refuse, as an escape."""
+    """Return the data as text. Invalid UTF-8 becomes U+FFFD. NUL, which many servers refuse, is escaped."""
     return data.decode("utf-8", "replace").replace("\x00", "\\x00")

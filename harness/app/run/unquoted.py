@@ -1,7 +1,7 @@
-"""Events in the harness's own words: texts of the log without their quotes of the model.
+"""Texts of the log without their quotes of the model.
 
-For reports, which hold the model's words only on request. The log and the result object have all of them. A text of
-an unknown form counts as a quote, except for a provider's words about itself.
+For reports, which contain the model's words only on request. The log and the result object have the complete texts. A
+text of unknown form counts as a quote, except for a provider's words about itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_PLACES = 10
 _STILL = "the answer is still not what was asked for"
 _TOO_SLOW = regex(re.escape(TOO_SLOW).replace(re.escape("{:g}"), "[0-9.e+-]{1,20}"))
 _PLACE = regex(r" \[schema: (/[^\]]*)\]\Z")
-# The text after these words quotes a reply that could not be read (harness.models.reply_body). Older logs have `no`.
+# After these words, the text quotes an unreadable reply (harness.models.reply_body). Older logs have `no`.
 _QUOTED = regex(
     r"(The provider sent (?:an event that is not valid JSON|an event that is (?:no|not a) JSON object|JSON in which)"
     r"|The answer is (?:neither an event stream nor valid JSON|JSON, but (?:no|not a) reply|(?:no|not an) event stream))"
@@ -34,13 +34,16 @@ _QUOTED = regex(
 
 
 def with_place(problem: str, keyword: str) -> str:
-    """Return the misfit, one line, with the place in the schema, which is the only part that reports show."""
+    """Return a mismatch as one line, followed by the place in the schema. Reports show only that place."""
     place = visible_line(keyword, 200).replace("]", ")")
     return f"{problem} [schema: {place or '/'}]"
 
 
 def problem_of(problem: str) -> str:
-    """Return the reason why an answer does not fit: places in the schema, which the person wrote; one line."""
+    """Return the reason why an answer does not fit, without its text.
+
+    It names places in the user's schema. One line.
+    """
     first, *lines = problem.split("\n")
     if first.startswith(NOT_JSON):
         return "it is not one JSON value and nothing else"
@@ -56,17 +59,17 @@ def problem_of(problem: str) -> str:
 
 
 def message_of(message: str) -> str:
-    """Return the text of an error up to its quote of a reply."""
+    """Return an error message without its quote of a reply."""
     return _QUOTED.sub(r"\1 (what came stands in the log)", message)
 
 
 def unquoted_detail(stop: str, detail: str) -> str:
-    """Return the text about the end of a run with this stop reason."""
+    """Return the description of a run's end with this stop reason, without quotes of the model."""
     return _STILL if stop == "unfit" else message_of(detail)
 
 
 def divergence_of(divergence: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """Return a divergence without its texts, unless a tool wrote them, or the run's own prompt."""
+    """Return a divergence without its texts, unless they are from a tool or from the run's own prompt."""
     if divergence.get("role") in ("tool", "tools", "system") or (
         divergence.get("role") == "user" and divergence.get("request") == 1
     ):
@@ -75,7 +78,7 @@ def divergence_of(divergence: Mapping[str, JsonValue]) -> Mapping[str, JsonValue
 
 
 def record_of(record: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """Return a record of a log without what the model wrote beside its calls. Total: its fields may hold anything."""
+    """Return a log record without the model's words outside its calls. Never raises, whatever the fields contain."""
     match record.get("kind"):
         case "model_response":
             return {**record, **{name: LEFT_OUT for name in ("text", "echo") if record.get(name)}}

@@ -1,9 +1,9 @@
-"""Reports of unattended runs (`run --report FORM:FILE`, `batch --report`): records in, text out.
+"""Reports of unattended runs (`run --report FORM:FILE`, `batch --report`), generated from log records.
 
 Each form of report is one module with a constant REPORT: `markdown`, `junit`, `sarif`; harness/shipped.py names them.
-`github` tells a job of GitHub Actions. The form `html` is the page of insight. The log's data about a run is in
-app/run: `facts`, `result`, `reported` (the words that all reports share) and `unquoted` (the text that is safe
-without the model's words).
+`github` reports to a GitHub Actions job. The form `html` is a page of the insight plugin. The data about a run is in
+app/run: `facts`, `result`, `reported` (descriptions that all reports share) and `unquoted` (texts without the model's
+words).
 
-Nothing here reads or writes a file, except `github`, which adds to the files of its job.
+No module here reads or writes files, except for `github`, which appends to files of its job.
 """

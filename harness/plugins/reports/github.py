@@ -1,7 +1,8 @@
-"""GitHub Actions: what a run tells the job that it is in, by the three ways the runner has; reads no text of a model.
+"""Reports a run to its GitHub Actions job in the three ways that the runner supports. Contains no text of the model.
 
-The step summary ($GITHUB_STEP_SUMMARY), the outputs ($GITHUB_OUTPUT) and annotations (commands in the output): "Workflow
-commands for GitHub Actions" in GitHub's documentation. Wherever these variables are set, and without flags.
+The ways are the step summary ($GITHUB_STEP_SUMMARY), the outputs ($GITHUB_OUTPUT) and annotations (commands in the
+output): "Workflow commands for GitHub Actions" in GitHub's documentation. They are used without any flag whenever these
+variables are set.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from harness.terminal.console import complain
 from harness.text.visible import visible_line
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""Maximum size of a step's summary; the runner takes no longer one."""
+"""Maximum size of a step summary in bytes. The runner rejects longer ones."""
 LEAST_ROOM = 4096
-"""Bytes that must be left in a file of the runner's for anything to be added."""
+"""Minimum free space in bytes of a runner's file for appending to it."""
 MAX_ANNOTATIONS = 10
-"""Maximum number of our annotations, in all levels together; the runner shows ten of each level per step."""
+"""Maximum number of annotations by this program, for all levels together. The runner shows ten per level and step."""
 MAX_MESSAGE = 500
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Annotation(Record):
-    """One line at the job's summary, with its place in a file where there is one."""
+    """One line on the job's page, with a place in a file if there is one."""
 
     level: str
     """`error`, `warning` or `notice`."""
@@ -45,19 +46,19 @@ class Annotation(Record):
 
 
 class Appended(Record):
-    """A file of the runner's, opened before the run: no later process can replace it by a link."""
+    """A file of the runner, opened before the run, so that no later process can replace it by a link."""
 
     variable: str
     descriptor: int
-    """-1 where it is not wanted (no name, or a device as /dev/null) or could not be opened."""
+    """-1 if the file is not needed (no name, or a device such as /dev/null) or could not be opened."""
     problem: str = ""
 
 
 def actions_from(environment: Mapping[str, str]) -> Actions | None:
-    """Return the job of this run, or `None` outside of GitHub Actions (and compatible services).
+    """Return the job of this run. `None` outside GitHub Actions and compatible services.
 
-    The files of the environment are opened here, to be called before anything of the model runs. If one cannot be
-    opened, `tell` reports it.
+    Call it before any call of the model runs, because it opens the files of the environment. If one cannot be opened,
+    `tell` reports that.
     """
     if not is_job(environment):
         return None
@@ -75,19 +76,19 @@ def actions_from(environment: Mapping[str, str]) -> Actions | None:
 
 
 class Actions:
-    """The job that a run is in. `tell` is for one run, `tell_all` for several; either once."""
+    """The job of a run. Call once either `tell` for one run or `tell_all` for several."""
 
     def __init__(self, *, summary: Appended, outputs: Appended, workspace: str) -> None:
-        """Use `actions_from`."""
+        """Create it. Callers use `actions_from`."""
         self.fence = CommandFence()
         self._summary = summary
         self._outputs = outputs
         self._workspace = os.path.realpath(workspace) if os.path.isabs(workspace) else ""
 
     def tell(self, reported: ReportedRun, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
-        """Tell the job of a run that ended with the exit code `code`; return what went wrong, or an empty text.
+        """Report to the job a run with the exit code `code`. Return the problems, or an empty string.
 
-        Annotations go to stdout, behind the answer, where `output` takes them, else to stderr.
+        Annotations go to stdout after the answer, if `output` accepts them, else to stderr.
         """
         facts, result = reported.facts, reported.result
         outputs = {
@@ -98,7 +99,7 @@ class Actions:
         return self._tell([reported], outputs, output=output, code=code, with_answer=with_answer)
 
     def tell_all(self, runs: Sequence[ReportedRun], *, code: int, with_answer: bool = False) -> str:
-        """Tell the job of several runs, as of one step: their sums, and no log."""
+        """Report several runs to the job, as one step with total counts and without a log."""
         return self._tell(runs, {}, output=None, code=code, with_answer=with_answer)
 
     def _tell(
@@ -110,7 +111,8 @@ class Actions:
         code: int,
         with_answer: bool,
     ) -> str:
-        # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
+        # A full summary is not a failure of the run. Other programs of the step filled it, and the log has all the
+        # facts.
         problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
         annotations = Annotations(self._workspace)
         for run in runs:
@@ -132,13 +134,13 @@ class Actions:
 
 
 class Annotations:
-    """The most important facts of some runs, gathered run by run; keeps no more of them than it will show.
+    """The most important facts of some runs, collected run by run. It stores no more than it can show.
 
-    Blocks first, then refusals, limits and errors.
+    Blocks come first, then refusals, limits and errors.
     """
 
     def __init__(self, workspace: str) -> None:
-        """`workspace` is the job's, resolved, to which places in policies are relative; a policy elsewhere has none."""
+        """Create it. `workspace` is the job's resolved workspace; annotations name only policy files inside it."""
         self.refused = 0
         self.blocked = 0
         self._workspace = workspace
@@ -146,7 +148,7 @@ class Annotations:
         self._count = 0
 
     def add(self, facts: RunFacts) -> None:
-        """Take in a run."""
+        """Add the facts of a run."""
         self.refused += facts.denied_count
         self.blocked += facts.blocked_count
         self._count += facts.refused_left_out
@@ -165,12 +167,12 @@ class Annotations:
             troubles.append(_of_error("answer", facts.answer_problem))
 
     def _has_room(self, entries: list[Annotation]) -> bool:
-        """Count one more; say whether it is to be kept."""
+        """Count one more entry. Return whether it should be stored."""
         self._count += 1
         return len(entries) < MAX_ANNOTATIONS
 
     def chosen(self) -> list[Annotation]:
-        """Return at most MAX_ANNOTATIONS; where there are more, the last says how many."""
+        """Return at most MAX_ANNOTATIONS annotations. If there are more, the last one has the number of the others."""
         entries = [annotation for group in self._kept_annotations for annotation in group]
         if self._count <= MAX_ANNOTATIONS:
             return entries
@@ -196,7 +198,7 @@ def _of_refused(refused: ReportedCall, workspace: str) -> Annotation:
 
 
 def _within(path: str, workspace: str) -> str:
-    """Return `path` relative to the job's workspace, or an empty string if it is elsewhere."""
+    """Return `path` relative to the job's workspace. Empty if it is elsewhere."""
     if not workspace or not path or "\0" in path:
         return ""
     real = os.path.realpath(path)
@@ -204,7 +206,7 @@ def _within(path: str, workspace: str) -> str:
 
 
 def _annotate(annotations: Sequence[Annotation], output: RunOutput | None) -> str:
-    """Write them where the runner reads them, outside of every fence; return what went wrong."""
+    """Write the annotations where the runner reads them, outside any fence. Return the problem, or an empty string."""
     lines = [_line_of(annotation) for annotation in annotations]
     if output is not None and output.takes_commands:
         output.commands("".join(f"{line}\n" for line in lines))
@@ -232,7 +234,7 @@ def _line_of(annotation: Annotation) -> str:
 
 
 def _noted(problem: str) -> str:
-    """Print a harmless problem on stderr. Return the empty text, for no problem."""
+    """Print a harmless problem on stderr. Return an empty string, which means no problem."""
     complain(f"{problem}; this run is left out of it")
     return ""
 
@@ -264,9 +266,9 @@ def _opened(environment: Mapping[str, str], variable: str) -> Appended:
 
 
 def _append(file: Appended, content: Callable[[int], bytes], on_full: Callable[[str], str]) -> str:
-    """Append what `content` gives for the room that is left, on a line of its own, and close; return what went wrong.
+    """Append the result of `content` for the free space, on a new line, and close the file.
 
-    Where no room is left, that is what `on_full` makes of it.
+    Returns the problem, or an empty string. If the file is full, returns the result of `on_full`.
     """
     if file.descriptor < 0:
         return file.problem
@@ -285,7 +287,7 @@ def _append(file: Appended, content: Callable[[int], bytes], on_full: Callable[[
 
 
 def _fitting(blocks: Iterator[str], room: int) -> bytes:
-    """Return as many whole blocks as fit into `room` bytes; where some are left out, a line that says so."""
+    """Return as many complete blocks as fit into `room` bytes, with a final note if some are omitted."""
     note = "\n\n*{} more {} of this report left out: a step summary holds 1 MiB. The log has all of it.*\n"
     parts: list[bytes] = []
     remaining = room - len(note) - 40
@@ -303,13 +305,16 @@ def _fitting(blocks: Iterator[str], room: int) -> bytes:
 
 
 def _heredoc(name: str, value: str) -> str:
-    """Return an output as the runner's file takes it, between delimiters that no value can hold (they are random)."""
+    """Return an output in the format of the runner's file.
+
+    Its delimiters are random, so that no value can contain them.
+    """
     delimiter = f"harness_{os.urandom(16).hex()}"
     return f"{name}<<{delimiter}\n{_sayable(value)}\n{delimiter}\n"
 
 
 def _sayable(text: str) -> str:
-    """Return `text` without what UTF-8 cannot say: the bytes of a file's name that are none."""
+    """Return `text` with characters escaped that UTF-8 cannot encode, such as undecodable bytes of a file name."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,12 +1,10 @@
-"""The report as JUnit XML: a suite a run, a case a tool call.
+"""The report as JUnit XML: one suite per run, one case per tool call.
 
-A refused call and an invalid one are failures; a hard block, a crash and a call with an unknown end are errors; a
-call that was not run is skipped. A call that ran passes, with any end of its command: that is the model's affair, and
-its exit code is in `system-out`. The last case of each suite, `run`, is the run itself, an error if it did not come
-to its end.
+A refused or invalid call is a failure. A hard block, a crash and a call with an unknown end are errors. A call that was
+not run is skipped. A call that ran passes, regardless of its command's exit code, which is in `system-out`. The last
+case of each suite, `run`, is the run itself. It is an error if the run was not completed.
 
-No standard exists; the elements are those that Jenkins' xunit plugin describes (junit-10.xsd) and others read as
-well.
+There is no standard. The elements are those of Jenkins' xunit plugin (junit-10.xsd), which other programs read too.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 allows nowhere, not even as a reference (section 2.2, Char)."""
+"""Characters that XML 1.0 forbids everywhere, even as references (section 2.2, Char)."""
 
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
-    """Yield the report."""
+    """Yield the report in pieces."""
     counts = [_counts(run) for run in runs]
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     total, failures, errors = (sum(row[index] for row in counts) for index in range(3))
@@ -40,7 +38,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 
 
 def _counts(run: ReportedRun) -> tuple[int, int, int, int]:
-    """Return the number of cases, and of failures, errors and skipped ones among them."""
+    """Return the number of cases, failures, errors and skipped cases."""
     kinds = [_kind(row.status) for row in run.facts.calls]
     errors = kinds.count("error") + (not run.is_done)
     return len(kinds) + 1, kinds.count("failure"), errors, kinds.count("skipped")
@@ -57,7 +55,7 @@ def _kind(status: str) -> str:
         case "ok" | "failed" | "timeout" | "interrupted":
             return ""
         case _:
-            return "error"  # a word that no harness writes
+            return "error"  # a status that harness never writes
 
 
 def _suite(run: ReportedRun, counts: tuple[int, int, int, int], *, with_answer: bool) -> Iterator[str]:
@@ -173,7 +171,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _attributes(values: object) -> str:
-    """Return attributes, each value on one line and cut."""
+    """Return XML attributes. Each value is on one line and cut."""
     if not isinstance(values, dict):
         return ""
     return "".join(f' {name}="{_escaped(visible_line(str(value), 1_000))}"' for name, value in values.items())

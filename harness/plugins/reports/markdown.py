@@ -1,10 +1,9 @@
-"""The report as Markdown, for a step summary or a comment. Text of a run is only ever read: none of it becomes
-markup.
+"""The report as Markdown, for a step summary or a comment. No text of a run can become markup.
 
-INVARIANT: text by the model, a file or a policy is inside `code()` or `fenced()`. In `code()`, every character that
-has a meaning in Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never
-structure), inside a <code> element, in which GitHub links no mention, issue or commit. In `fenced()`, it is behind a
-fence longer than any in it.
+INVARIANT: text by the model, a file or a policy is inside `code()` or `fenced()`. In `code()`, every character with a
+meaning in Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never structure).
+It is in a <code> element, in which GitHub creates no links for mentions, issues or commits. In `fenced()`, the text is
+in a fence that is longer than any fence in it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 MOST_BYTES = 1_000_000
-"""Maximum size of a report: GitHub allows 1 MiB (1,048,576 bytes) for a step summary, and drops a larger one whole."""
+"""Maximum size of a report in bytes.
+
+GitHub allows 1 MiB (1,048,576 bytes) for a step summary, and drops a larger one.
+"""
 MOST_ROWS = 200
 """Maximum number of rows of each table of a run."""
 MOST_RUNS = 1_000
@@ -36,9 +38,9 @@ _TICKS = re.compile("`+")
 
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
-    """Yield the report in blocks; under MOST_BYTES in all, with a note if something had to be left out.
+    """Yield the report in blocks, with less than MOST_BYTES in total. A note says if something is omitted.
 
-    INVARIANT: the report can end behind any block, and text added there is not inside anything that a block began.
+    INVARIANT: the report can end after any block. Text that is appended there is not inside an element of a block.
     """
     room = MOST_BYTES - 1_000
     for block in _blocks(runs, with_answer=with_answer):
@@ -50,7 +52,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 
 
 def code(text: str, width: int = 200) -> str:
-    """Return Markdown of any text on one line, in a <code> element; an empty string for an empty text."""
+    """Return any text as Markdown, on one line in a <code> element. Empty for an empty text."""
     if not text:
         return ""
     line = visible_line(text, width)
@@ -58,7 +60,10 @@ def code(text: str, width: int = 200) -> str:
 
 
 def fenced(text: str, info: str, max_characters: int) -> str:
-    """Return a code block that nothing in `text` can close; of more than `max_characters` the beginning, and it says so."""
+    """Return a code block that no part of `text` can close.
+
+    Of more than `max_characters`, only the beginning is included, with a note.
+    """
     plain = visible(text[:max_characters])
     longest = max((len(run) for run in _TICKS.findall(plain)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -67,7 +72,7 @@ def fenced(text: str, info: str, max_characters: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    # `.` is left for reading, but for the one place where it makes a link (GFM 6.9, extended autolinks).
+    # `.` stays readable, except where it would make a link (GFM 6.9, extended autolinks).
     return _WWW.sub("&#46;", _UNSAFE.sub(_reference, text))
 
 
@@ -81,7 +86,7 @@ def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
         yield from _run_lines(runs[0], "## ", with_answer=with_answer)
         return
     yield from _table_of_runs(runs)
-    # What went wrong first: it is what the room must suffice for.
+    # Failed runs come first, because the space may not suffice for all.
     for run in sorted(runs, key=lambda reported: reported.is_done):
         yield f"\n### {code(run.name, 80) or 'run'}\n"
         yield from _run_lines(run, "", with_answer=with_answer)

@@ -1,7 +1,8 @@
-"""The report as SARIF 2.1.0: a result a refusal, a rule for each rule of the policy that refused.
+"""The report as SARIF 2.1.0: one result per refusal, one rule per policy rule that refused.
 
-SARIF: OASIS Standard, 27 March 2020. One `run` for all: GitHub takes 20 of a file, and shows the first 5,000 results. In
-messages `[text](target)` is a link and braces are placeholders (3.11.5, 3.11.6): all four characters are written as escapes.
+SARIF: OASIS Standard, 27 March 2020. All harness runs share one SARIF `run`, because GitHub accepts 20 per file, and
+shows the first 5,000 results. In messages, `[text](target)` is a link and braces are placeholders (3.11.5, 3.11.6). All
+four characters are escaped.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from harness.text.visible import visible, visible_line
 MOST_RESULTS = 5_000
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _SOURCE_ROOT = "%SRCROOT%"
-"""Symbol for the folder that paths are relative to: by convention the root of the checkout."""
+"""Symbol for the base folder of relative paths. By convention this is the root of the checkout."""
 _MARKUP = re.compile(r"[\[\]{}]")
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~/-]")
 
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
-    """Yield the report; of more than MOST_RESULTS refusals the first, and it says how many are left out."""
+    """Yield the report.
+
+    Of more than MOST_RESULTS refusals, only the first are included, with the number of the others.
+    """
     rules = _Rules()
     results: list[JsonValue] = []
     left_out = 0
@@ -67,7 +71,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 
 
 class _Rules:
-    """The rules that refused, each once."""
+    """The rules that refused calls, each once."""
 
     def __init__(self) -> None:
         self.described: list[JsonValue] = []
@@ -75,7 +79,7 @@ class _Rules:
         self._ids: list[str] = []
 
     def of(self, call: ReportedCall) -> tuple[str, int]:
-        """Return the id of the rule that refused, and its index."""
+        """Return the ID and the index of the rule that refused the call."""
         name = call.rule or call.source or "unknown"
         key = (name, call.file, call.line)
         if key not in self._places:
@@ -89,10 +93,10 @@ class _Rules:
             self.described.append(
                 {
                     "id": identity,
-                    # What only says the id again is left out (3.49.7).
+                    # A name that equals the ID is omitted (3.49.7).
                     **({"name": plain_name} if plain_name != identity else {}),
                     "shortDescription": {"text": _message(call.reason or name, 500)},
-                    # GitHub wants these two.
+                    # GitHub requires these two.
                     "fullDescription": {"text": _message(call.reason or name, 1_000)},
                     "help": {"text": _message(f"Decided by {short_place(call.by) or rule_name}.", 500)},
                     "defaultConfiguration": {"level": "error" if call.status == "blocked" else "warning"},
@@ -127,7 +131,7 @@ def _result(call: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int
         "level": "error" if call.status == "blocked" else "warning",
         "message": {"text": _message(f"{text.rstrip('.')}.{summary}", 1_500)},
         "locations": _locations(call, run),
-        # The same refusal of the same call is the same result in the next run.
+        # The fingerprint identifies the same refusal of the same call in other runs.
         "partialFingerprints": {"refusal/v1": _fingerprint(call)},
         "properties": properties,
     }
@@ -142,7 +146,7 @@ def _fingerprint(call: ReportedCall) -> str:
 
 
 def _locations(call: ReportedCall, run: ReportedRun) -> list[JsonValue]:
-    """Return the location of a refusal: the file in the workspace that it is about, else the place in the policy."""
+    """Return the location of a refusal: the workspace file that the call is about, else the rule in the policy."""
     if call.touched:
         return [_location(_relative(call.touched), None, is_relative=True)]
     if not call.file:
@@ -165,12 +169,12 @@ def _location(uri: str, at: int | None, *, is_relative: bool) -> JsonValue:
 
 
 def _relative(path: str) -> str:
-    """Return a relative reference (RFC 3986, 4.2): no part of it can pass for a scheme or a host."""
+    """Return a relative reference (RFC 3986, 4.2) that cannot be read as a scheme or a host."""
     return _quoted(path.lstrip("/")) or "."
 
 
 def _quoted(path: str) -> str:
-    """Return a path with all but what RFC 3986 calls unreserved (2.3) percent-encoded."""
+    """Return a path in which all but the unreserved characters of RFC 3986 (2.3) and slashes are percent-encoded."""
     encoded = path.encode("utf-8", "surrogatepass")
     return _RESERVED.sub(lambda match: b"%%%02X" % match.group()[0], encoded).decode("ascii")
 
@@ -226,7 +230,7 @@ def _notify(invocation: dict[str, JsonValue], level: str, text: str) -> None:
 
 
 def _message(text: str, width: int) -> str:
-    """Return one line in which nothing is a link or a placeholder; never empty."""
+    """Return one line without links and placeholders. Never empty."""
     return _MARKUP.sub(lambda match: f"\\x{ord(match.group()):02x}", visible_line(text, width)) or "(nothing)"
 
 
