@@ -1,4 +1,4 @@
-"""Current activity, from the records of the log: the model thinks, or a call runs, with its latest output."""
+"""Current activity according to the log: the model is thinking, or a call is running, with its latest output."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 
 class Ticker:
-    """Calls a function again and again between `start` and `stop`; either may be called twice."""
+    """Calls a function periodically between `start` and `stop`. Repeated calls of either have no effect."""
 
     def __init__(self, seconds: float, tick: Callable[[threading.Event], None]) -> None:
-        """`tick` is called every so many seconds with what is set when its time is over: it must look at that under the
-        lock that `stop` is called with, since it may have been waiting for that very lock."""
+        """Call `tick` every `seconds`, with an event that `stop` sets.
+
+        If `stop` is called under a lock, `tick` must check the event under the same lock, because it may have waited for
+        it while `stop` was called.
+        """
         self._seconds = seconds
         self._tick = tick
         self._end_event: threading.Event | None = None
 
     def start(self) -> None:
-        """Begin, unless begun."""
+        """Start the thread, unless it is running."""
         if self._end_event is None:
             end_event = self._end_event = threading.Event()
             threading.Thread(target=self._run, args=(end_event,), name="ticker", daemon=True).start()
 
     def stop(self) -> None:
-        """End; the thread ends soon after, and is not waited for."""
+        """Stop the thread without waiting for its end."""
         if self._end_event is not None:
             self._end_event.set()
             self._end_event = None
@@ -48,13 +51,13 @@ class Ticker:
 
 
 TURNS_A_SECOND = 5
-"""Frames of the spinner and checks of the ticker per second: visibly moving, and hardly any work."""
+"""Frames of the spinner, and checks of the ticker, per second. Enough for visible movement with little work."""
 CHARACTERS_A_TOKEN = 4
-"""An estimate, and marked as one: the server alone knows."""
+"""Estimated number of characters per token. The display marks it as an estimate; only the server knows the number."""
 
 
 def spinner(signs: str, seconds: float) -> str:
-    """Return the sign of this moment."""
+    """Return the spinner sign for this time."""
     return signs[int(seconds * TURNS_A_SECOND) % len(signs)]
 
 
@@ -75,9 +78,9 @@ def _together(*parts: str) -> str:
 
 
 def composed(width: int, state: str, tail: str, typed: str) -> str:
-    """Return one line shorter than `width` cells: what goes on, the end of what waits, and what the person typed.
+    """Return one line shorter than `width` cells: the activity, the end of the latest output, and the typed text.
 
-    What the person typed comes first where there is little room: they look at it.
+    If there is little room, the typed text has priority, because the user is looking at it.
     """
     room = max(0, width - 1)
     if typed:
@@ -93,19 +96,19 @@ def composed(width: int, state: str, tail: str, typed: str) -> str:
 
 
 FIRST_LINES, LAST_LINES, WHOLE = 2, 5, 12
-"""Numbers of lines per command: shown as they arrive; shown at the end, where errors are; maximum to show all."""
+"""Numbers of output lines per command: first lines shown at once, last lines shown at the end, maximum to show all."""
 MOST_IN_A_LINE = 2_000
-"""Characters that are looked at of a line; the terminal shows fewer."""
+"""Maximum number of characters used of a line. The terminal shows fewer."""
 BAR = "  | "
 
 
 class RestOfOutput(Record):
-    """The part of an output that is shown at its end."""
+    """The part of an output that is shown when the command ends."""
 
     first: tuple[str, ...]
-    """The first lines that were not shown yet."""
+    """Lines from the beginning that were not shown yet."""
     left_out: int
-    """Number of lines between these and the last."""
+    """Number of omitted lines between `first` and `last`."""
     last: tuple[str, ...]
     """The last lines, or all others of a short output."""
 
@@ -117,30 +120,30 @@ class CommandOutput:
         """`redactor` masks secrets; `None` masks none."""
         self._stream = _stream_of(redactor) if redactor else None
         self._open = ""
-        """The line that has not ended yet, as far as it can be shown."""
+        """The unfinished line, cut to the length that can be shown."""
         self._tail: deque[str] = deque(maxlen=WHOLE - FIRST_LINES)
         self._given_lines = 0
-        """Lines that ended, without secrets."""
+        """Number of finished lines after masking."""
         self.last = ""
-        """The last line that was not blank, without secrets; of a line that goes on, what came last."""
+        """The last line that is not blank, with masked secrets. The latest part of it if it is unfinished."""
         self._ends_open = False
         self.lines = 0
         self.bytes = 0
 
     @property
     def shown_lines(self) -> int:
-        """Lines that were given out to be shown."""
+        """Number of first lines that `feed` has returned."""
         return min(self._given_lines, FIRST_LINES)
 
     def feed(self, printed: str) -> list[str]:
-        """Take in what was printed, and return the lines that are shown for good; text as `readable` gives it."""
+        """Add printed text (from `readable`), and return the new first lines to show permanently."""
         if not printed:
             return []
         self.bytes += len(printed) if printed.isascii() else len(printed.encode("utf-8", "surrogatepass"))
         newlines = printed.count("\n")
         self.lines += newlines + (0 if printed.endswith("\n") else 1) - (1 if self._ends_open else 0)
         self._ends_open = not printed.endswith("\n")
-        # Of what a stream holds back, the rest of a secret may be to come: it is told with the next words.
+        # The stream holds back text that may be the start of a secret; it comes out with a later call.
         return self._take(self._stream.feed(printed) if self._stream else printed)
 
     def finish(self) -> RestOfOutput:
@@ -152,13 +155,13 @@ class CommandOutput:
         return RestOfOutput(first=tuple(first), left_out=self._given_lines - self.shown_lines - len(last), last=last)
 
     def _take(self, text: str) -> list[str]:
-        """Take in text without secrets, and return those of the first lines that ended in it."""
+        """Add text with masked secrets, and return the first lines that it finished."""
         *lines, rest = text.split("\n")
         self.last = next((line.strip() for line in (rest, *reversed(lines)) if line.strip()), self.last)
         if lines:
             lines[0] = self._open + lines[0]
             self._open = ""
-        # A line that does not end is kept as far as it can be shown.
+        # An unfinished line is cut to the length that can be shown.
         self._open = (self._open + rest)[: 2 * MOST_IN_A_LINE]
         room = FIRST_LINES - self.shown_lines
         self._given_lines += len(lines)
@@ -167,7 +170,7 @@ class CommandOutput:
 
 
 def shown_line(line: str, width: int) -> str:
-    """Return one line of a command's output for the screen; a cut line says so."""
+    """Return one line of a command's output for the screen. A cut line ends in dots."""
     line = visible_line(line.expandtabs(8), MOST_IN_A_LINE)
     return BAR + fitted(line, width - len(BAR), " ...") if line else BAR.rstrip()
 
@@ -181,7 +184,7 @@ _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended",
 
 
 class UnshownOutput(Record):
-    """The unshown rest of a command's output at its end."""
+    """The rest of a command's output to show at its end, as text."""
 
     first: tuple[str, ...] = ()
     more: str = ""
@@ -194,8 +197,9 @@ class Activity:
     """The current activity, its start, and its result so far."""
 
     def __init__(self, redactor: Redactor | None, way: str = "", stops: str = "") -> None:
-        """`redactor` masks secrets in the output of commands. `way` and `stops` name the command that shows all, and
-        the key that stops it.
+        """`redactor` masks secrets in the output of commands.
+
+        `way` names the command that shows the full output, and `stops` the key that stops the activity.
         """
         self._redactor = redactor
         self._way = way
@@ -203,29 +207,29 @@ class Activity:
         self._since = 0.0
         self._thinks = False
         self._tool = self._call = ""
-        """The running tool, and its call in a few words."""
+        """The running tool, and a short description of its call."""
         self._decided: dict[tuple[str, str], str] = {}
-        """Calls in a few words, by session and number, until they begin."""
+        """Short descriptions of calls that have not started, by session and number."""
         self._beside: deque[tuple[str, str, float]] = deque()
-        """Calls that run at the same time and are shown in turn: tool, call, and start."""
+        """Other calls that run at the same time, to be shown later: tool, description and start."""
         self._helpers: set[str] = set()
-        """The sessions of helpers."""
+        """Session names of helpers."""
         self.output: CommandOutput | None = None
         """Output of the running call."""
         self.command = ""
-        """The command that began last, in a few words; empty where that was none."""
+        """Short description of the last started call if it is a command; otherwise empty."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether the text changes with time."""
+        """Whether an activity is running, so that its text changes with time."""
         return self._thinks or self.output is not None
 
     def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
-        """Note what a record says has begun or ended, and return what was still to be shown of what ended."""
+        """Update the activity from a record. If a call ended, return the rest of its output to show."""
         key = word(record.get("session")), word(record.get("call"))
         if record["kind"] == "session_started" and "parent" in record:
             self._helpers.add(key[0])
-        # What several do at once is told as the calls that they are had by.
+        # Parallel helpers are shown only as the calls that started them.
         if self._beside and key[0] in self._helpers:
             return UnshownOutput()
         match record["kind"]:
@@ -257,7 +261,7 @@ class Activity:
             self._next()
 
     def _next(self) -> None:
-        """Tell of the next call that runs at the same time; calls end in the order in which they began."""
+        """Show the next of the parallel calls, which end in the order in which they began."""
         if not self._beside:
             return self.stop()
         self._tool, self._call, self._since = self._beside.popleft()
@@ -265,18 +269,19 @@ class Activity:
         return None
 
     def stop(self) -> None:
-        """Nothing goes on any more."""
+        """End the current activity."""
         self._thinks, self.output = False, None
         self._beside.clear()
 
     def seconds(self, now: float) -> float:
-        """Return for how long it has been going on."""
+        """Return the seconds since the current activity began."""
         return max(0.0, now - self._since)
 
     def words(self, now: float, characters: int) -> tuple[str, str]:
-        """Return the current activity, and its latest detail, which at first is the call itself.
+        """Return the text for the current activity, and its latest output line.
 
-        `characters` is the length of the model's text so far.
+        The latter is the call itself as long as there is little output. `characters` is the length of the model's text
+        so far.
         """
         seconds = self.seconds(now)
         if self.output is not None:
@@ -301,9 +306,9 @@ def _unshown_output(output: CommandOutput, outcome: LogRecord, way: str) -> Unsh
 
 
 def _saved(content: str) -> str:
-    """Return the path of the full output in a result (see process/capture.py), or an empty string.
+    """Return the path of the full output that a result names (see process/capture.py), or an empty string.
 
-    Empty, too, if the result names two: then the command's own output holds one, which may be a lie.
+    Also empty if the result names two: then one is in the command's own output, and may be forged.
     """
     for before, after in (("lines omitted; full output: ", f"; read it with {READ_FILE.name}"), ("; saved to ", "]")):
         if content.count(before) == 1:

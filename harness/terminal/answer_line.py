@@ -1,4 +1,4 @@
-"""A line of words, typed at a question: a reason for a no, or the word that allows what destroys. A paste may be no answer."""
+"""A line of text typed at a question: a reason for a refusal, or the word that permits irreversible effects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.terminal.screen import Screen
 from harness.text.visible import visible_line
 
 MOST_CHARACTERS = 2_000
-"""Maximum length of a line, which goes to the model and into the log whole; further characters are dropped."""
+"""Maximum number of characters in a line; more are dropped. The model and the log get the complete line."""
 _LONGEST_ESCAPE = 10
 r"""Length of the longest escape of a character (`\U0010ffff`)."""
 HAND = 3
-"""Characters that a hand may type within a hundredth of a second; more of them are a paste."""
+"""Maximum number of characters that a hand types within 10 ms. More of them are a paste."""
 
 
 class Pastes(Enum):
@@ -23,11 +23,11 @@ class Pastes(Enum):
 
     TEXT = "text"
     NOTHING = "nothing"
-    """It ends the line, without an answer."""
+    """A paste ends the line without an answer."""
 
 
 class Back(Enum):
-    """The line was left without an answer."""
+    """The way in which the line was left without an answer."""
 
     BY_KEY = "Esc"
     BY_PASTE = "a paste is no answer"
@@ -41,10 +41,10 @@ def read_words(
     prompt: str,
     pastes: Pastes,
 ) -> str | Back | Event | Key:
-    """Return the words that were typed up to Enter, without blanks around them; or how the line was left.
+    """Return the text typed up to Enter, without surrounding blanks; or the way in which the line was left.
 
-    `read` returns the next keys, `echo` writes to the terminal where no line may be written over. Returns END, STOP and
-    the key of the end of input as they come.
+    `read` returns the next input. `echo` writes to a terminal on which no line may be overwritten. END, STOP and the
+    key for the end of input are returned as they are.
     """
     line = _Line(screen, echo, prompt)
     line.begin()
@@ -77,7 +77,7 @@ def _is_paste(came: Pasted) -> bool:
 
 
 class _Line:
-    """The words so far, and their drawing."""
+    """The text typed so far, and its drawing."""
 
     def __init__(self, screen: Screen, echo: Callable[[str], None], prompt: str) -> None:
         self._screen = screen
@@ -93,7 +93,7 @@ class _Line:
             self._echo(self._text)
 
     def add(self, text: str) -> None:
-        """Add typed text. A character that no terminal can show is drawn as an escape, and kept as it is."""
+        """Add typed text; unprintable characters are dropped. Others that cannot be seen are drawn as escapes."""
         text = "".join(char for char in text if char.isprintable())[: MOST_CHARACTERS - len(self._text)]
         self._text += text
         if self._screen.look.repaints:
@@ -102,7 +102,7 @@ class _Line:
             self._echo(visible_line(text, MOST_CHARACTERS * _LONGEST_ESCAPE))
 
     def take(self, came: Pasted) -> None:
-        """Add a paste. A line end becomes a blank; a note says so if it may have been meant as Enter."""
+        """Add a paste. Line ends become blanks. If the last one may have been meant as Enter, the prompt says so."""
         if not _is_paste(came):
             self.add(came.text)
             return
@@ -114,7 +114,7 @@ class _Line:
             self.begin()
 
     def press(self, key: str) -> None:
-        """Take a character, or do what another key does."""
+        """Add a character, or carry out an editing key."""
         before = self._text
         match key:
             case "backspace":
@@ -146,7 +146,7 @@ class _Line:
             self._echo("\n")
 
     def _show(self) -> None:
-        """Show the end of what was typed behind the prompt, as much as the terminal's width holds."""
+        """Show the end of the typed text after the prompt, as much as fits into the terminal's width."""
         text = visible_line(self._text, MOST_CHARACTERS * _LONGEST_ESCAPE)
         room = max(self._screen.width - 2 - cells(self._prompt), 8)
         self._screen.transient(self._prompt + ending(text, room))

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal about a call. Any failure counts as no."""
+"""Ask the user at the terminal about a call. Every failure counts as no."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def keyboard_at(source: int, brackets: Callable[[str], None], on_return: Callabl
 
 
 class TerminalApprover:
-    """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop.
+    """Asks the user at the terminal. Enter is not an answer, end of input is a no, and Ctrl-C is a no and a stop.
 
-    INVARIANT: YES comes only of a `y` that was pressed alone, after a time without keys, with all of the question shown
-    at the size that the terminal has; of what destroys, only of a typed word behind it.
+    INVARIANT: YES requires a `y` that was pressed alone, after a time without keys, when the whole question had been
+    shown at the present terminal size. A call with irreversible effects also requires a typed word after it.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class TerminalApprover:
         keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the screen, the interrupt, and the function that describes the confinement of a call.
+        """Use the screen, the interrupt, and the function that describes the confinement of a call.
 
-        `environment` is the person's: their editor, and the source of a command's variables. Keys before a question
-        and within `dead_seconds` after it are dropped. `offer` returns the possible grants, `advise` a rule if none
-        is possible. `paused` keeps others from reading keys during a question. `usual` returns the usual effects of
-        commands. `asker` is another agent, if the call is its own. `descriptors` are those for keys and echo
-        (default: stdin and stdout). `keyboard_of` makes the keyboard from a descriptor, the switch of bracketed
+        `environment` is the user's environment: it names the editor, and commands get variables from it. Keys before a
+        question and within `dead_seconds` after it are dropped. `offer` returns the possible grants, and `advise` a
+        rule if none is possible. During a question, `paused` keeps other threads from reading keys. `usual` returns the
+        usual effects of commands. `asker` is another agent that made the call, if any. `descriptors` are for keys and
+        echo (default: stdin and stdout). `keyboard_of` makes the keyboard from a descriptor, the switch of bracketed
         paste, and a callback for a return to the terminal.
         """
         self._screen = screen
@@ -96,7 +96,7 @@ class TerminalApprover:
         self._last = monotonic()
 
     def turn_begins(self) -> None:
-        """Note that the person is at the terminal: they have just sent something."""
+        """Record that the user is at the terminal, having just sent a line."""
         self._last = self._monotonic()
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
@@ -108,7 +108,7 @@ class TerminalApprover:
             except KeyboardInterrupt:
                 approval = Approval(answer=Answer.STOP, by="person")
             self._last = self._monotonic()
-            if by_model(action):  # the trace says with its end what was answered
+            if by_model(action):  # the trace shows the answer when the call ends
                 self._screen.take_back()
             else:
                 self._screen.settle()
@@ -117,7 +117,7 @@ class TerminalApprover:
         return approval
 
     def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
-        """Show the changes of protected places, and return the decision about them. A failure counts as no answer."""
+        """Show the changes of protected places, and return the user's decision. A failure counts as no answer."""
         with self._paused():
             try:
                 with self._seat() as seat:
@@ -125,12 +125,12 @@ class TerminalApprover:
             except (OSError, KeyboardInterrupt):
                 return PlacesAnswer.NOBODY
             finally:
-                self._screen.keep()  # what was changed stays told
+                self._screen.keep()  # the changes stay on the screen
                 self._screen.settle()
                 self._last = self._monotonic()
 
     def ask_user(self, question: UserQuestion) -> UserAnswer:
-        """Put a question of the model, and return the answer. Without a terminal the user is absent."""
+        """Show a question of the model, and return the answer. Without a terminal, the user counts as absent."""
         with self._paused():
             try:
                 self._screen.settle()
@@ -142,7 +142,7 @@ class TerminalApprover:
             except KeyboardInterrupt:
                 answer = UserAnswer(replied=Replied.STOP)
             finally:
-                self._screen.keep()  # what was asked stays told
+                self._screen.keep()  # the question stays on the screen
                 self._screen.settle()
                 self._last = self._monotonic()
             if answer.text:
@@ -178,16 +178,16 @@ class TerminalApprover:
             return nobody()  # the terminal is gone
 
     def _echo(self, text: str) -> None:
-        """Write to the terminal as it is."""
+        """Write text to the terminal unchanged."""
         try:
             os.write(self._target, text.encode("utf-8", "backslashreplace"))
         except OSError:
-            pass  # nobody looks any more; the reading notices
+            pass  # the terminal is gone, which the reader of keys notices
 
     @contextmanager
     def _seat(self) -> Iterator[Seat]:
-        """Take the keys for a while. Raises OSError if the terminal is gone."""
-        # The switch of bracketed paste is left alone where the terminal knows no escapes, or they would be read aloud.
+        """Take over the keyboard for the block. Raises OSError if the terminal is gone."""
+        # Bracketed paste is not switched on a terminal without escapes, where a screen reader would read them aloud.
         brackets = self._echo if self._screen.look.repaints else _no_brackets
         with self._keyboard_of(self._source, brackets, self._screen.keep) as keyboard:
             yield Seat(self._screen, keyboard, self._interrupt, self._dead_seconds, self._monotonic)
@@ -198,7 +198,7 @@ def _no_brackets(text: str) -> None:
 
 
 def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str, usual: Usual) -> None:
-    """Write the whole question at once, for prepared answers."""
+    """Write the whole question at once, for answers that were prepared."""
     question = Question(action=action, verdict=verdict, confinement=confinement, usual=usual, destroys=destroys(action))
     width = screen.width - 1
     screen.rule(question.title(width))

@@ -1,7 +1,7 @@
-"""Approvers that ask outside: alone, without a terminal, or along with the terminal, whichever answers first.
+"""Approvers that ask outside this process: alone without a terminal, or together with it, so that the first answer counts.
 
-INVARIANT: an answer is one side's, whole. A partial answer at the terminal is dropped if the other side was first,
-and an answer from outside does not count once the terminal has one.
+INVARIANT: each answer comes completely from one side. A partial answer at the terminal is dropped if the other side
+answers first. An answer from outside does not count once the terminal has one.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from harness.text.visible import visible_line
 
 
 def _tell_nobody(message: str) -> None:
-    """Show nothing: the open question is visible elsewhere."""
+    """Show no message, because the open question is visible elsewhere."""
 
 
 class AskedAlone:
-    """An approver outside as the only one. A missing answer is NOBODY's."""
+    """Asks only an approver outside. A missing answer counts as NOBODY."""
 
     def __init__(self, outside: AskOutside, interrupt: Interrupt, tell: Callable[[str], None] = _tell_nobody) -> None:
-        """Take the approver, the interrupt, and a callback for the start of a wait: its text is hostile, and may hold
-        secrets.
+        """Use the approver `outside` and the interrupt. `tell` is called when a wait begins.
+
+        The text for `tell` is hostile, and may contain secrets.
         """
         self._tell = tell
         self._outside = outside
         self._interrupt = interrupt
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
-        """Ask, and wait for the answer. Raises KeyboardInterrupt where a signal ended it."""
+        """Ask, and wait for the answer. Raises KeyboardInterrupt if a signal ends the wait."""
         question = self._outside(action, verdict)
         if isinstance(question, str):
             return nobody(question)
@@ -59,27 +60,28 @@ class _AnsweredOutside(Exception):
 
 
 class AskedBesides:
-    """Puts each question of a model at the terminal and outside. The first answer counts, and the other side gets a
-    notice.
+    """Asks each question of a model both at the terminal and outside.
+
+    The first answer counts. The other side learns that the question is answered.
     """
 
     def __init__(self, outside: AskOutside, screen: Screen, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Take the approver outside, and the screen for its messages."""
+        """Use the approver `outside`, and the screen for messages about it."""
         self._monotonic = monotonic
         self._outside = outside
         self._screen = screen
         self._standing: StandingQuestion | None = None
         self._gone_reason = ""
-        """Reason why the open question gets no answer from outside. Empty as long as one is possible."""
+        """Reason why the open question cannot get an answer from outside any more. Empty as long as it can."""
         self._unreached = ""
-        """Reason why the last question could not be put outside. Shown once, until one succeeds."""
+        """Reason why the last question could not be sent outside. The same reason is not shown twice in a row."""
 
     def keyboard(self, source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
         """Return the keyboard of a terminal whose questions end with an answer from outside."""
         return Keyboard(source, brackets=brackets, on_return=on_return, readable=self.readable)
 
     def ask(self, terminal: Approver, action: Action, verdict: Verdict) -> Approval:
-        """Ask at `terminal`, whose keyboard is one of ours, and outside; return the first answer."""
+        """Ask at `terminal` (with a keyboard from `self.keyboard`) and outside. Return the first answer."""
         if not by_model(action):
             return terminal(action, verdict)
         question = self._outside(action, verdict)
@@ -108,7 +110,7 @@ class AskedBesides:
     def readable(self, descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
         """Wait for keys, and for an answer from outside, which ends the question.
 
-        An answer does not overtake a key: during the wait for the rest of a key sequence, the outside is ignored.
+        An answer cannot overtake a key: during the wait for the rest of a key sequence, answers are ignored.
         """
         if len(descriptors) == 1:
             return readable(descriptors, seconds)

@@ -1,4 +1,4 @@
-"""The parts of a call as a question shows them: each command of a line with all that was judged of it. Pure."""
+"""The parts of a call for a question: each command of a line with all its verdicts. No side effects."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
 
 _BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
-"""Text between the commands of a line that is shown part by part: operators, which neither run nor are data."""
+"""Text that may be between the commands of a line shown part by part: only operators and blanks, no commands or data."""
 _REACHES = (Act.LOOKS, Act.WRITES, Act.CHANGES)
-"""Acts whose network use is certain. Code that a command runs may leave it unused."""
+"""Acts of commands that certainly use the network. A command that runs other code may not use it."""
 
 DOES = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}
 
 
 class Part(Record):
-    """A command, or what was not understood."""
+    """A command, a text that could not be parsed, or a file without a command."""
 
     text: str
     """The text in the call, or the access to a file. Hostile text."""
@@ -26,24 +26,24 @@ class Part(Record):
 
     @property
     def asks(self) -> bool:
-        """Whether it needs the person."""
+        """Whether it needs the user's approval."""
         return any(verdict.decision is Decision.CONFIRM for verdict in self.verdicts)
 
     @property
     def reaches_network(self) -> bool:
-        """Whether it is known to reach the network."""
+        """Whether it certainly reaches the network."""
         facets = (verdict.facet for verdict in self.verdicts)
         return any(isinstance(facet, Command) and facet.network and facet.act in _REACHES for facet in facets)
 
     @property
     def needs(self) -> str:
-        """The sockets that its commands need, in words for a person."""
+        """The sockets that its commands need, in words for the user."""
         facets = (judgement.facet for judgement in self.verdicts)
         return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Reasons for the question beyond a missing rule; not yet safe to show."""
+        """Reasons for the question other than a missing rule. Not yet safe to show."""
         return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict))))
 
 
@@ -55,7 +55,7 @@ def _reason(verdict: FacetVerdict) -> str:
     if isinstance(facet, PathAccess):
         is_named = verdict.reason.startswith(
             f"{facet.written} "
-        )  # as what is built in says it: `/etc lies outside ...`
+        )  # as in the reasons of built-in rules: `/etc lies outside ...`
         does = f"{DOES[facet.access]} {facet.written}" + (", which " if is_named else ": ")
         return (
             f"{does}{verdict.reason.removeprefix(f'{facet.written} ') if is_named else verdict.reason}{_rule(verdict)}"
@@ -70,8 +70,8 @@ def _rule(verdict: FacetVerdict) -> str:
 def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
     """Return the commands of a call in order, each with its input, its wrapper and its output files.
 
-    INVARIANT: everything that leads to the question is in one of them, except an unconfined run and a hook's
-    question: a file without a command is a part of its own.
+    A file without a command is a separate part. INVARIANT: every reason for the question is in one of the parts, except
+    an unconfined run and a hook's question.
     """
     action_facets = set(map(id, action.facets))
     parts: list[tuple[str, list[FacetVerdict]]] = []
@@ -103,7 +103,7 @@ def _names(text: str, verdict: FacetVerdict) -> bool:
 
 
 def _of_files(files: Sequence[FacetVerdict]) -> list[tuple[str, list[FacetVerdict]]]:
-    """Return a part for each file, which may be read and written."""
+    """Return one part for each file. It combines the verdicts for reading and writing."""
     by_name: dict[str, tuple[str, list[FacetVerdict]]] = {}
     for file in files:
         if isinstance(file.facet, PathAccess):
@@ -113,16 +113,15 @@ def _of_files(files: Sequence[FacetVerdict]) -> list[tuple[str, list[FacetVerdic
 
 
 def _is_within(facet: Command | Opaque, text: str) -> bool:
-    """Say whether a facet is a part before it once more: what that runs, or what was not understood of it."""
+    """Return whether a facet belongs to the part `text` before it: the same text, or a command that it runs."""
     return facet.text == text or (isinstance(facet, Command) and bool(facet.run_by) and facet.text in text)
 
 
 def split(text: str, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Split a command line into pieces, one for each part, that together are the whole line. Empty if that is
-    impossible.
+    """Split a command line into one piece per part. Joined, the pieces are the whole line. Empty if that is impossible.
 
-    INVARIANT: it is split only if everything except operators is in the parts, in order: then no piece can hold
-    another part.
+    INVARIANT: the line is split only if the parts, in order, contain everything except operators. So no piece can
+    contain another part.
     """
     starts: list[int] = []
     at = 0

@@ -1,4 +1,4 @@
-"""The keys that mean something at a question now, and how they are named in the room there is."""
+"""The keys that work at a question, and their descriptions for the available room."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Choice(Record):
 
     key: str
     word: str
-    """A word or two, the same at every width, that describe the key's effect."""
+    """One or two words for the key's effect, the same at every width."""
     does: str
-    """For `?`; the key comes before it."""
+    """Description for `?`, which follows the key."""
 
 
 YES = Choice(key="y", word="yes", does="allows this, once")
 YES_TO_PROGRAM = Choice(key="y", word="yes", does="says yes")
-"""To a question of the program's own, whose yes may hold for longer than once."""
+"""For a question of the harness itself. Its yes may hold for longer than one call."""
 YES_BY_WORD = Choice(key="y", word="yes", does="allows this, once, after a word that you type")
 NO = Choice(key="n", word="no", does="refuses")
 SESSION = Choice(key="s", word="session", does="allows it for this session: what that covers is shown first")
@@ -33,7 +33,7 @@ PROJECT = Choice(
 )
 REASON = Choice(key="r", word="no, but ...", does="refuses, and tells the model why")
 REPLY = Choice(key="r", word="no, but ...", does="says no, and sends the model words of yours as your next message")
-"""For a question of the program's own that accepts words."""
+"""For a question of the harness itself that accepts words."""
 WORDS = Choice(
     key="Tab",
     word="add words",
@@ -46,13 +46,14 @@ HELP = Choice(key="?", word="help", does="shows all keys, what every command get
 NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
-"""For the question of another agent, whose turn goes on."""
+"""For a question of another agent, whose turn continues."""
 
 
 def key_line(choices: Sequence[Choice], room: int, *, lines_left: int = 0, waits: Choice = YES) -> str:
-    """Return the line of keys that fits into `room` cells, with what is left to be seen; until then `waits` is off.
+    """Return the line of keys, shortened to `room` cells.
 
-    Where it is too long the last keys are left out, but for the very last, which shows them all.
+    With `lines_left`, it also gives the number of unseen lines, and says that `waits` is off until they were seen. If
+    the line is too long, keys are left out from the end; the last one, which shows all keys, stays.
     """
     heads = (
         (f"-- {lines_left} more lines, {waits.key} is off until all was seen: ", f"{lines_left} more: ")
@@ -73,20 +74,20 @@ def key_line(choices: Sequence[Choice], room: int, *, lines_left: int = 0, waits
 
 
 def said_keys(choices: Sequence[Choice], *, lines_left: int = 0, waits: Choice = YES) -> str:
-    """Return the same for those who hear it: all keys, at any width."""
+    """Return the line of keys for a screen reader: all keys, at any width."""
     more = f"{lines_left} more lines follow; {waits.word} is off until all of it was seen. " if lines_left else ""
     return f"{more}{', '.join(f'{choice.key}: {choice.word}' for choice in choices)}"
 
 
 def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
-    """Yield a row for each key, for `?`, and then the further text."""
+    """Yield the rows of `?`: one for each key, and then the text `also`."""
     for choice in choices:
         yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
     yield from prose(also, width, gutter="         ", tone=Tone.QUIET)
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
-    """Return the one line that remains of a question that is not a model's: the decision, by whom, after how long."""
+    """Return the line that remains of a question of the harness itself: the decision, the user, and the time."""
     line = visible_line(summary, 100)
     after = f"after {seconds:.1f} s"
     match approval.answer:
@@ -97,4 +98,4 @@ def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
         case Answer.EDIT:
             return f"~ edited  {line}  by you, {after}"
         case Answer.NO | Answer.STOP | Answer.HALT:
-            return f"x no  {line}  by you, {after}"  # words become what the person says next
+            return f"x no  {line}  by you, {after}"  # the words become the user's next message

@@ -1,6 +1,6 @@
-"""Menus of the line: `/commands` at the start and their arguments, `@files` anywhere, files after `!`.
+"""Menus of the line: `/commands` at the start and their arguments, `@files` anywhere, and files after `!`.
 
-A command's list is a menu of the same line: typing filters it, the arrows choose, Enter sends the resulting line.
+A command that lists things shows them in a menu: typing filters it, the arrows choose, Enter sends the resulting line.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ARGUMENT = r"(/\S+)[ \t]+(.*)"
 _FILE = r"""(?:^|[\s(\[{<'"`=,;:])@(?:"([^"\n]*)|([^\s"]*))\Z"""
 _WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
 _PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
-"""A name that is one word anywhere. A dot or a comma at its end would be taken for the sentence's."""
+"""A name that needs no quotes anywhere. A dot or comma at its end would count as part of the sentence."""
 _SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
 LEAST_SEARCHED = 3
-"""Letters of a word that is looked for in what commands do."""
+"""Minimum length of a text that is searched in the summaries of commands."""
 LONGEST_SHOWN, LONGEST_OFFERED = 60, 44
 
 
@@ -45,7 +45,7 @@ Menus: TypeAlias = Mapping[str, Callable[[], Sequence[Offered]]]
 
 
 class LineCompleter(Completer):
-    """Completes the text at the cursor. Slow sources are queried in a thread of their own, never in the prompt's."""
+    """Completes the text at the cursor. Slow sources are queried in a separate thread, never in the prompt's."""
 
     def __init__(
         self,
@@ -53,30 +53,31 @@ class LineCompleter(Completer):
         files: Callable[[str], Sequence[str]],
         offers: Callable[[], Menus],
     ) -> None:
-        """Take functions that return the commands (name with `/`, summary), the files for a typed part of a name, and
-        the menus.
+        """Use functions that return the completions.
 
-        A menu's entries are queried once for each line. Commands are not queried before one is typed.
+        `commands` returns names with `/` and summaries; it is not called before a command is typed. `files` returns
+        file names for a typed part. `offers` returns the menus; their entries are queried once for each line.
         """
         self._commands = commands
         self._files = files
         self._offers = offers
         self._offered_arguments: dict[str, Sequence[Offered] | None] = {}
-        """Arguments of the commands of this line; `None` during the query. A thread of an earlier line has that
-        line's dictionary.
+        """Arguments of the commands of this line; `None` during the query.
+
+        Each line has a new dictionary. A thread that an earlier line started still uses the old one.
         """
 
     def begin_line(self) -> None:
-        """Forget what may follow a command: another line begins."""
+        """Forget the queried arguments, because a new line begins."""
         self._offered_arguments = {}
 
     @property
     def is_asking(self) -> bool:
-        """Whether what may follow a command of this line is not there yet."""
+        """Whether the arguments of a command are still being queried."""
         return None in self._offered_arguments.values()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """Return the completions of the text before the cursor; waits for files and arguments."""
+        """Return the completions of the text before the cursor. Waits for files and arguments."""
         text = document.text_before_cursor
         if re.fullmatch(_COMMAND, text):
             yield from self._of_commands(text)
@@ -90,9 +91,9 @@ class LineCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield the same without keeping the keys waiting.
+        """Yield the completions without blocking the keys.
 
-        The thread is of its own: those that the event loop lends are waited for when the line is sent.
+        Uses a separate thread, because the event loop would wait for its own threads when the line is sent.
         """
         if re.fullmatch(_COMMAND, document.text_before_cursor):
             for completion in self.get_completions(document, complete_event):
@@ -115,20 +116,20 @@ class LineCompleter(Completer):
                 try:
                     loop.call_soon_threadsafe(settle, completions)
                 except RuntimeError:
-                    pass  # the line was sent meanwhile
+                    pass  # the line was sent in the meantime
 
         threading.Thread(target=look, name="completion", daemon=True).start()
         for completion in await answer:
             yield completion
 
     def is_awaited(self, text: str) -> bool:
-        """Say whether completions are shown while one types, behind this text: of commands and files that are asked for."""
+        """Return whether completions of this text are shown during typing: those of commands, arguments and `@files`."""
         if text.startswith("/"):
             return re.fullmatch(_COMMAND, text) is not None or self._offering(text) is not None
         return "@" in text and text[0] != "!" and re.search(_FILE, text) is not None
 
     def has_nothing(self, text: str) -> bool:
-        """Return whether the command of the text is known to have no arguments."""
+        """Return whether the query for arguments of the text's command has returned none."""
         follows = self._offering(text)
         return follows is not None and self._offered_arguments.get(follows[0]) == ()
 
@@ -136,13 +137,13 @@ class LineCompleter(Completer):
         typed = text[1:].lower()
         commands = self._commands()
         matches = [command for command in commands if command[0].startswith(f"/{typed}")]
-        if len(typed) >= LEAST_SEARCHED:  # else by what they do: `/session` finds /resume
+        if len(typed) >= LEAST_SEARCHED:  # without a matching name, search the summaries: `/session` finds /resume
             matches = matches or [command for command in commands if typed in f"{command[0]} {command[1]}".lower()]
         for name, summary in matches:
             yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
 
     def _offering(self, text: str) -> tuple[str, str] | None:
-        """Return the command whose menu belongs to the text, and what was typed behind its name."""
+        """Return the command whose menu belongs to the text, and the text after its name. `None` without a menu."""
         match = re.fullmatch(_ARGUMENT, text)
         return (match[1].lower(), match[2]) if match and match[1].lower() in self._offers() else None
 
@@ -179,27 +180,27 @@ class LineCompleter(Completer):
         if match is None or not typed:
             return
         names = self._files(typed)
-        beginning = [name for name in names if name.startswith(typed)]  # as a shell does, as long as there are such
+        beginning = [name for name in names if name.startswith(typed)]  # preferred, as in a shell
         for name in beginning or names:
             yield Completion(shell_word(name), -len(match[0]), display=_display_name(name))
 
 
 def _fits(argument: Offered, words: Sequence[str]) -> bool:
-    """Return whether every word occurs in the text of an entry, or in its insertion."""
+    """Return whether every word occurs in the text, the label or the description of an entry."""
     searched = f"{argument.text}\n{argument.label}\n{argument.description}".lower()
     return all(word in searched for word in words)
 
 
 def _display_name(name: str) -> str:
-    """Return a name as the menu shows it: visible, its end rather than its beginning where it is long."""
+    """Return a name for the menu, safe to show. Of a long name, only the end is shown."""
     line = visible_line(name, 10 * len(name))
     return line if len(line) <= LONGEST_SHOWN else f"...{line[3 - LONGEST_SHOWN :]}"
 
 
 def mention(name: str) -> str:
-    """Return the mention of a file in a prompt in an unambiguous form: plain, or as a JSON string.
+    """Return an unambiguous mention of a file for a prompt: the plain name, or a JSON string.
 
-    Everything but a word of letters, digits and a few signs is quoted; an invisible character becomes an escape.
+    Names with other characters than letters, digits and a few signs are quoted. Invisible characters become escapes.
     """
     if re.fullmatch(_PLAIN, name) and name[-1] not in ".,:":
         return name
@@ -209,7 +210,7 @@ def mention(name: str) -> str:
 
 
 def shell_word(name: str) -> str:
-    """Return a name as one word of bash (QUOTING in bash(1)), never an option."""
+    """Return a name as one word of bash (QUOTING in bash(1)) that cannot be an option."""
     name = f"./{name}" if name[:1] in ("-", "~") else name
     if re.fullmatch(_SHELL_PLAIN, name):
         return name

@@ -1,4 +1,4 @@
-"""Console: every word that goes to a terminal or a pipe goes through here, and is made safe to show on the way."""
+"""Console: all output to terminals and pipes goes through this module, which makes it safe to show."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def complain(text: str) -> None:
-    """Write a line on stderr, at most 5,000 characters of it, shown safely. Does nothing without stderr."""
+    """Write one line to stderr, safe to show, at most 5,000 characters. Has no effect without stderr."""
     try:
         message, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
         rows = toned_rows(message, Tone.PLAIN, width) if width else [message]
@@ -39,8 +39,9 @@ def complain(text: str) -> None:
 
 
 def own_streams() -> tuple[int, int]:
-    """Return private copies of stdin and stdout, and replace the originals: other output goes to stderr, other reads
-    end.
+    """Return private copies of stdin and stdout, and replace the originals.
+
+    Afterwards, other writes to stdout go to stderr, and other reads from stdin return end of file.
     """
     source, target = (os.dup(descriptor) for descriptor in (0, 1))
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -55,13 +56,13 @@ class Look(Record):
 
     colour: bool = False
     palette: Palette = SIXTEEN
-    """The colours, where there are any."""
+    """The colours to use if `colour` is true."""
     ascii: bool = False
-    """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
+    """Whether to draw with ASCII only: because the user wants it, or the stream's encoding lacks other signs."""
     repaints: bool = False
-    """Whether a line may be overwritten: not with TERM=dumb, for a screen reader, or without a terminal."""
+    """Whether lines may be overwritten. False for TERM=dumb, for a screen reader, and without a terminal."""
     spoken: bool = False
-    """Whether a screen reader reads the output: only words are drawn, and the start of each thing is announced."""
+    """Whether a screen reader reads the output. Then only words are drawn, and the start of each call is announced."""
 
     @property
     def colours(self) -> Palette | None:
@@ -79,7 +80,7 @@ def look_of(
 ) -> Look:
     """Return the way to draw on `stream`: with colour unless NO_COLOR is set (https://no-color.org).
 
-    Escapes are used only on a terminal that declares to know them.
+    Escapes are used only on a terminal whose TERM supports them.
     """
     capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
     return Look(
@@ -124,7 +125,7 @@ def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
     try:
         terminal = settings_from(Namespace(), environment, os.getcwd()).terminal
     except (OSError, UsageError):
-        return look_of(stream, environment)  # what is wrong with the settings is said where they matter
+        return look_of(stream, environment)  # errors in the settings are reported elsewhere
     return _look_on(stream, terminal, environment)
 
 
@@ -137,19 +138,22 @@ def _has_lines(stream: TextIO) -> bool:
 
 
 LIVE_SECONDS = 2.0
-"""Between two lines of a running command; what ends sooner shows none."""
+"""Minimum seconds between two lines shown for a running command, and before the first."""
 LIVE_CONTEXT = 8_192
-"""Characters of a running command that tell what its next ones are: a key is many lines."""
+"""Characters of earlier output that are kept to find secrets in later output: a private key has many lines."""
 
 PIECE, PATIENCE_MS = 500, 10_000
-"""Characters, also as escapes fewer bytes than a pipe takes at once (PIPE_BUF, pipe(7)); and how long one waits for room."""
+"""Characters written at once to a non-blocking pipe, and the maximum wait for room in it, in milliseconds.
+
+Even as escapes, a piece has fewer bytes than a pipe takes at once (PIPE_BUF, pipe(7)).
+"""
 
 COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
-"""Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
+"""Text of the countdown, and its width in cells. It overwrites itself with blanks, so that it needs no escapes."""
 
 
 class _Ending(Record):
-    """An error that may be the end of the run: then the line on that tells it."""
+    """An error that may end the run. It is not shown if the line about the end contains it."""
 
     message: JsonValue
     line: Line
@@ -158,9 +162,9 @@ class _Ending(Record):
 def passing_seconds(
     seconds: float, monotonic: Callable[[], float], sleep: Callable[[float], None], *, one_by_one: bool
 ) -> Iterator[int]:
-    """Wait for some seconds by a clock: before each sleep, yield how many are left, rounded up.
+    """Wait for some seconds. Before each sleep, yield the remaining number, rounded up.
 
-    `one_by_one`: each sleep ends where that number changes; else one lasts to the end.
+    With `one_by_one`, each sleep ends when that number changes; otherwise one sleep lasts to the end.
     """
     end = monotonic() + seconds
     while (remaining := end - monotonic()) > 0:
@@ -170,10 +174,10 @@ def passing_seconds(
 
 
 class Console:
-    """Writes streamed text and trace lines in order, each beginning on a line of its own.
+    """Writes streamed text and trace lines in order, each on a new line.
 
-    With a redactor, no secret is in the text of the model and of running commands, even where it comes in pieces. Trace
-    lines show the records of the log, which are redacted already; what a person is asked to approve is shown as it is.
+    A redactor masks secrets in the text of the model and of running commands, even if they arrive in pieces. Trace lines
+    show records of the log, which are already redacted. Questions to the user are shown unmasked.
     """
 
     def __init__(self, stream: TextIO, look: Look, *, redactor: Redactor | None = None) -> None:
@@ -184,23 +188,23 @@ class Console:
         self._at_line_start = True
         self._in_text = False
         self.broken = False
-        """Whether the reader is gone."""
+        """Whether writing failed because the reader of the output is gone."""
         self._ending: _Ending | None = None
         self._live_at = 0.0
         self._printed = ""
 
     @cached_property
     def _tracer(self) -> Tracer:
-        from harness.terminal.trace import Tracer  # reads records: most commands write none
+        from harness.terminal.trace import Tracer  # late, because most commands show no records
 
         return Tracer()
 
     def text(self, delta: str) -> None:
-        """Write a piece of the model's text as it comes: word by word, if secrets are to be found in it."""
+        """Write a piece of the model's text as it arrives. With a redactor, words are held back until complete."""
         self._write_text(self._text.feed(delta) if self._text else delta)
 
     def end_text(self) -> None:
-        """Write the text held back, and finish an open line of streamed text."""
+        """Write the text that was held back, and end an open line of streamed text."""
         if self._text:
             self._write_text(self._text.finish())
         self._in_text = False
@@ -208,7 +212,7 @@ class Console:
             self._write("\n")
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Write one or more whole lines."""
+        """Write one or more complete lines."""
         look, width = self.look, self.width
         if width:
             lines = visible(text).split("\n")
@@ -219,22 +223,22 @@ class Console:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal now; 0 where there is none."""
+        """Present width of the terminal in columns; 0 without a terminal."""
         return columns_of(self._stream)
 
     def table(self, table: Table) -> None:
-        """Write a table: drawn for the terminal, in plain columns where there is none."""
-        from harness.terminal.tables import drawn, plain  # most of what is written is none
+        """Write a table: drawn on a terminal, and in plain columns otherwise."""
+        from harness.terminal.tables import drawn, plain  # late, because most output has no tables
 
         self._finished(drawn(table, self.look, self.width) if self.width else list(plain(table)))
 
     def _finished(self, rows: Sequence[str]) -> None:
-        """Write rows that are ready to be shown."""
+        """Write rows that are already drawn and safe to show."""
         self.end_text()
         self._write("".join(f"{row}\n" for row in rows))
 
     def live(self, printed: str) -> None:
-        """Show the last line that a running command printed, every two seconds, so that its silence means something."""
+        """Show the last line that a running command printed, at most every two seconds, as a sign of progress."""
         now = time.monotonic()
         before, self._printed = self._printed, (self._printed + printed)[-LIVE_CONTEXT:]
         if now < self._live_at or not printed.strip():
@@ -251,9 +255,9 @@ class Console:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Wait for some seconds before a request is sent again; on a terminal, one line counts down and goes again.
+        """Wait for some seconds before a request is repeated. On a terminal, a temporary line counts them down.
 
-        An interrupt ends it at once: KeyboardInterrupt passes through.
+        An interrupt ends the wait at once: KeyboardInterrupt passes through.
         """
         shows = seconds >= 1 and self._stream.isatty()
         if shows:
@@ -282,7 +286,7 @@ class Console:
             self.line(line.text, line.tone)
 
     def give_up(self) -> None:
-        """Write nowhere from now on: people stopped reading; the run itself goes on, and its record is the log."""
+        """Discard all further output, because its reader is gone. The run continues, and is recorded in the log."""
         self._stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
         self.broken = True
 
@@ -307,9 +311,9 @@ class Console:
 
 
 class FinishedOutput(Console):
-    """Stdout of a command that has its answer, at a terminal as its user configured it.
+    """Stdout for the finished output of a command. On a terminal, its user's settings apply.
 
-    What cannot be written ends the command: every method raises OSError then, and `main` says why.
+    If writing fails, every method raises OSError, which ends the command: `main` reports it.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -321,10 +325,10 @@ class FinishedOutput(Console):
 
 
 def _writable(stream: TextIO, text: str) -> Iterator[str]:
-    """Yield `text`; for a non-blocking stream in pieces, each when the stream has room.
+    """Yield `text`. For a non-blocking stream, yield it in pieces, each when the stream has room.
 
-    A parent may set that flag (Node, some agents): it belongs to the pipe, not to a process. Without this, a full
-    pipe would count as one without a reader. A wait ends after PATIENCE_MS.
+    A parent process (Node, some agents) may have made the pipe non-blocking, since that flag belongs to the pipe.
+    Without the wait, a full pipe would look like one without a reader. Each wait ends after PATIENCE_MS.
     """
     descriptor = _unwaiting(stream)
     if descriptor is None:
@@ -340,15 +344,15 @@ def _writable(stream: TextIO, text: str) -> Iterator[str]:
 
 
 def _unwaiting(stream: TextIO) -> int | None:
-    """Return the descriptor of a stream that does not wait for room, or None."""
+    """Return the descriptor of a non-blocking stream, or `None` for other streams."""
     try:
         descriptor = stream.fileno()
         return None if os.get_blocking(descriptor) else descriptor
-    except (OSError, ValueError):  # no file is below it
+    except (OSError, ValueError):  # the stream has no descriptor
         return None
 
 
 def _stream_of(redactor: Redactor) -> RedactedStream:
-    from harness.redaction.stream import RedactedStream  # commands without a model have no use for it
+    from harness.redaction.stream import RedactedStream  # late, because commands without a model do not need it
 
     return RedactedStream(redactor)

@@ -16,7 +16,7 @@ from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
 
 NOTICE_SECONDS = 10.0
-"""After a turn of that length, or after waiting so long, the person is called."""
+"""Seconds of absence before a question, or of waiting for its answer, after which the user is notified."""
 
 _ENTER = "Enter answers nothing"
 _NO_ANSWER = "that key is no answer"
@@ -29,13 +29,13 @@ _SMALL = (
 
 
 class Seat(NamedTuple):
-    """The person's place: screen, keyboard, interrupt and clock."""
+    """The user's devices during a question: screen, keyboard, interrupt and clock."""
 
     screen: Screen
     keyboard: Keyboard
     interrupt: Interrupt
     dead_seconds: float
-    """Seconds after new rows in which keys do not count."""
+    """Seconds after new rows during which keys do not count."""
     monotonic: Callable[[], float]
 
 
@@ -43,35 +43,33 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Dialog(ABC, Generic[AnswerT]):
-    """A question that is being put. Every answer is returned; None means that the question is still open.
+    """An open question. Methods return the answer, or `None` if the question is still open.
 
-    INVARIANT: nothing is answered by Enter, by a paste, or by what was typed before it.
+    INVARIANT: Enter, a paste, or text typed before the question never answers it.
     """
 
     def __init__(
         self, seat: Seat, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]], *, waits: Choice
     ) -> None:
-        """Take functions that return the title and the rows for a width, and the key that is off until all rows were
-        seen.
-        """
+        """Use functions that return the title and the rows for a width. `waits` is off until all rows were seen."""
         self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic = seat
         self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
         self._pages = Pages(self._screen, title_at, rows_at)
         self._waits = waits
         self._paged_at = 0.0
         self._question_rows = 0
-        """Number of rows of the question itself; notes, help and lists are below them."""
+        """Number of rows of the question itself, without the notes, help and lists below it."""
         self._shown_notes: set[str] = set()
         """Notes on the screen."""
         self._helps = False
         """Whether the help of `?` is on the screen."""
 
-    # What each question has of its own
+    # Differs between questions
 
     @property
     @abstractmethod
     def _notice(self) -> str:
-        """Notification text for the person, safe to show."""
+        """Notification text for the user, safe to show."""
 
     @property
     @abstractmethod
@@ -85,31 +83,34 @@ class Dialog(ABC, Generic[AnswerT]):
 
     @abstractmethod
     def _end_answer(self, by: Event) -> AnswerT:
-        """Return the answer where the terminal ended, the person stopped it, or keys never rest."""
+        """Return the answer if the terminal is gone, the user stopped the question, or keys never rest."""
 
     @abstractmethod
     def _on_key(self, key: str) -> AnswerT | None:
-        """Take a key that was pressed alone, and means the same in no other question; a letter is a small one."""
+        """Handle a single key that is specific to this question. Letters are lower case."""
 
     def _rows_of_all(self) -> Sequence[Row]:
-        """Return the rows of `?` besides the keys."""
+        """Return the rows of `?` after the keys."""
         return ()
 
     def _limit(self) -> str:
-        """Return the reason why some answers are not possible, for the row below the first page."""
+        """Return the reason why some answers are not possible, to show below the first page. Empty if all are."""
         return _SMALL.format(self._waits.word) if self._pages.is_tiny else ""
 
     # From the first row to the answer
 
     def answer(self, *, away_since: float, began: float) -> AnswerT:
-        """Put the question and return the answer. Raises KeyboardInterrupt where a signal ended it."""
+        """Show the question, and return the answer. Raises KeyboardInterrupt if a signal ends it.
+
+        `away_since` is the time of the user's last sign of presence, and `began` that of the question.
+        """
         notice_at: float | None = began + NOTICE_SECONDS
         if began - away_since >= NOTICE_SECONDS:
             self._notify()
             notice_at = None
         done = self._draw()
         while done is None:
-            if not self._pages.is_current:  # what was shown is gone, or wrapped otherwise
+            if not self._pages.is_current:  # the rows may be gone, or wrapped differently
                 done = self._draw()
                 continue
             self._show_keys()
@@ -161,19 +162,19 @@ class Dialog(ABC, Generic[AnswerT]):
 
     @property
     def _is_paged(self) -> bool:
-        """Whether the last page is but a moment old: a key that acts was not pressed because of it."""
+        """Whether the last page was shown only just before the key, so that the user cannot have reacted to it."""
         return self._keyboard.came_at - self._paged_at < self._dead_seconds
 
     def _is_seen(self) -> bool:
-        """Say whether a key counts that needs all to be seen; tell why not."""
+        """Return whether a key counts that requires that all rows were seen. If not, show the reason once."""
         if self._pages.rows_left and not self._pages.is_seen:
             self._tell_once(_UNSEEN)
         return self._pages.is_seen and not self._is_paged
 
-    # What is shown
+    # Display
 
     def _draw(self) -> AnswerT | None:
-        """Show the question from its top, and let the keys rest."""
+        """Show the question from its top, and wait until no keys arrive."""
         self._screen.settle()
         self._pages.begin()
         if limit := self._limit():
@@ -189,7 +190,7 @@ class Dialog(ABC, Generic[AnswerT]):
         return self._draw()
 
     def _clear(self) -> bool:
-        """Erase the text below the question, as far as it is on the screen; return whether all of it is gone."""
+        """Erase the text below the question, as far as it is on the screen. Return whether all of it was erased."""
         self._helps = False
         if not self._screen.take_back(self._question_rows):
             return False
@@ -208,7 +209,7 @@ class Dialog(ABC, Generic[AnswerT]):
             )
 
     def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Show a note below the question, in place of the previous one."""
+        """Show a note below the question, instead of the previous one."""
         self._clear()
         self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
@@ -236,13 +237,17 @@ class Dialog(ABC, Generic[AnswerT]):
             return self._keyboard.next(seconds)
 
     def _rest_of_burst(self) -> AnswerT | None:
-        """Ignore keys for a while after one that was not an answer: the rest of a sentence may follow, whose last
-        letter is not one.
+        """Ignore keys for a while after one that was not an answer.
+
+        The rest of a typed sentence may follow, and none of its letters is an answer.
         """
         return self._rest(SURE_SECONDS)
 
     def _rest(self, min_seconds: float = 0.0) -> AnswerT | None:
-        """Let the keys rest, for at least `min_seconds`; the answer where they do not, or the terminal ends."""
+        """Wait until no keys arrive, for at least `min_seconds`.
+
+        Return the answer if keys never rest, the user stops, or the terminal is gone; otherwise `None`.
+        """
         with self._interrupt:
             came = self._keyboard.rest(max(self._dead_seconds, min_seconds))
         return None if came is None else self._end_answer(came)

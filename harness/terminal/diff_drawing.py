@@ -1,7 +1,7 @@
-"""A unified diff for people: line numbers, coloured backgrounds for old and new lines, marks on the changed words.
+"""A unified diff for the user: line numbers, coloured backgrounds for old and new lines, marks on changed words.
 
-Without colours `-` and `+` mean the same. INVARIANT: the diff is shown whole: a long line is wrapped, and a line that
-is not part of a diff is shown unchanged.
+Lines also begin with `-` and `+`, so that colours are not needed. INVARIANT: the complete diff is shown. A long line
+is wrapped, and a line that is not part of a diff is shown unchanged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from harness.terminal.row_text import Row, Tint, line_rows, safe_line
 from harness.terminal.styles import Fill, Ink, Tone
 
 LONGEST_COMPARED, MOST_WORDS = 2_000, 80
-"""Maximum characters of a line whose words are compared, and maximum words between its equal start and end."""
+"""Limits for the comparison of words: characters of a line, and words between its equal start and end."""
 MOST_PAIRS = 200_000
-"""Maximum number of compared pairs of words in a diff: difflib's time grows beyond it."""
+"""Maximum number of word pairs compared in a diff, to limit the time of difflib."""
 LEAST_ALIKE = 0.4
-"""Minimum similarity of two lines to mark their words; below it, the whole line has changed."""
+"""Minimum similarity of two lines (0 to 1) to mark their changed words. Below it, no words are marked."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@(.*)")
 _WORD = re.compile(r"\w+|\s+|.")
 _TONES = {"-": Tone.BAD, "+": Tone.GOOD, " ": Tone.PLAIN}
@@ -29,32 +29,32 @@ _FILLS = {"-": Fill.REMOVED, "+": Fill.ADDED, " ": Fill.CODE}
 
 
 def patch_look(line: str) -> tuple[Fill, tuple[Tint, ...]]:
-    """Return the drawing of a patch line by its sign, without the rest of the patch."""
+    """Return the background and tints of a single patch line, determined by its sign."""
     if line.startswith(("+++", "---", "@@")):
         return Fill.CODE, (Tint(0, len(line), Ink.COMMENT),)
     return _FILLS.get(line[:1], Fill.CODE), ()
 
 
 class _Line:
-    """A line of a diff that is drawn."""
+    """A line of a diff, with its tints."""
 
     def __init__(self, sign: str, text: str, number: int) -> None:
-        """Take its sign (empty: not a line of the file), its visible text, and its number."""
+        """`sign` is empty if it is not a line of the file. `text` is safe to show. `number` is the line number."""
         self.sign = sign
         self.text = text
         self.number = number
         self.tints: tuple[Tint, ...] = ()
 
     def mark(self, start: int, end: int, ink: Ink) -> None:
-        """Note that these words changed."""
+        """Mark the text from `start` to `end` with the ink of changed words."""
         if start < end:
             self.tints += (Tint(start, end, ink),)
 
 
 def diff_rows(diff: str, path: str, width: int, *, margin: str = "  ") -> Iterator[Row]:
-    """Yield the rows of a unified diff (hostile) of the file of that name, at a terminal of `width` columns.
+    """Yield the rows of a unified diff (hostile text) of the file at `path`, for a terminal of `width` columns.
 
-    Each begins with `margin`, of at least two blanks.
+    Each row begins with `margin`, at least two blanks.
     """
     lines = tuple(_lines(diff, language_of(path)))
     _mark_words(lines)
@@ -71,7 +71,7 @@ def diff_rows(diff: str, path: str, width: int, *, margin: str = "  ") -> Iterat
 
 
 def _lines(diff: str, language: str) -> Iterator[_Line]:
-    """Yield the lines of a diff with their numbers, in the colours of their language."""
+    """Yield the lines of a diff with their numbers and the colours of `language`."""
     old = new = 0
     sides: tuple[Highlighter, ...] = ()
     for line in diff.split("\n"):
@@ -96,9 +96,9 @@ def _lines(diff: str, language: str) -> Iterator[_Line]:
 
 
 def _mark_words(lines: Sequence[_Line]) -> None:
-    """Mark the changed words of adjacent old and new lines: the first with the first."""
+    """Mark the changed words of adjacent old and new lines. The first old line is compared with the first new one, etc."""
     remaining = MOST_PAIRS
-    of_file = (line for line in lines if line.sign or not line.text.startswith("\\"))  # notes are between them
+    of_file = (line for line in lines if line.sign or not line.text.startswith("\\"))  # without notes in between
     for changed, run in groupby(of_file, key=lambda line: line.sign in ("-", "+")):
         if not changed:
             continue
@@ -119,7 +119,7 @@ def _mark_words(lines: Sequence[_Line]) -> None:
 
 
 def _mark_pair(before: _Line, after: _Line, old: Sequence[str], new: Sequence[str], *, start: int, tail: int) -> None:
-    """Mark the words that differ between an equal start and an equal end, where the lines are alike."""
+    """Mark the differing words between the equal start and end of two lines, if the lines are similar enough."""
     from difflib import SequenceMatcher
 
     middles = old[start : len(old) - tail], new[start : len(new) - tail]

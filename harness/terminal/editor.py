@@ -1,7 +1,7 @@
-"""The person's own editor: for the line at the prompt, and for what a call would do.
+"""The user's own editor: for the line at the prompt, and for the command or content of a call.
 
-What comes back is a call like every other: it is judged anew. Nothing is taken that was not plainly meant: an editor that
-fails, a file that is gone, emptied, unchanged, too large or no text leaves the question as it is.
+An edited call is judged anew, like every other. In case of doubt, the edit is rejected and the question stays open: if
+the editor fails, or the file is missing, empty, unchanged, too large or not text.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ MOST_BYTES = 4_000_000
 """Maximum size of a text from an editor, in bytes: more than a model takes, and still quick to show."""
 _FALLBACKS = ("vi", "nano")
 _LAID_DOWN = "\x1b[?1047l\x1b[r\x1b[m\x1b[?25h\x1b[999;1H\n"
-"""Sequences for the clean-up that a killed editor could not do: leave its own screen, scroll all rows again, plain
-text, a visible cursor, below the existing text (xterm, "Control Sequences"). Not 1049: without another screen it
-would move the cursor.
+"""Sequences that restore the terminal after a killed editor (xterm, "Control Sequences").
+
+They leave the alternate screen, reset the scroll region and the text style, show the cursor, and move it below the text.
+1047 is used because 1049 would move the cursor if there is no alternate screen.
 """
 
 
 class NotEdited(Exception):
-    """Nothing is taken from the editor; the text says why."""
+    """The result of the editor is rejected, for the reason in the text."""
 
 
 def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> str:
-    """Let the person change `text` in their editor, on the terminal of this process; return the result.
+    """Let the user edit `text` in their editor, on the terminal of this process. Return the result.
 
-    The editor is $VISUAL, else $EDITOR (with options, as a shell would split them), else vi or nano. It gets a file
-    `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off
-    again. Unread keys are dropped at its end: they were not meant for the next question. `repaints` allows escapes
-    that restore the screen after a killed editor. Raises NotEdited.
+    The editor is $VISUAL, else $EDITOR (with options, split like in a shell), else vi or nano. It gets a file `name`
+    with mode 0600 in a temporary folder. A final newline that the editor adds is removed. Unread keys are dropped when
+    the editor ends, because they were not meant for the next question. `repaints` permits escapes that restore the
+    screen after a killed editor. Raises NotEdited.
     """
     words = _editor(environment)
     try:
@@ -68,7 +69,7 @@ def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md"
 
 
 def _editor(environment: Mapping[str, str]) -> Sequence[str]:
-    """Return the words of the editor's command line. Raises NotEdited where there are none."""
+    """Return the words of the editor's command line. Raises NotEdited if no editor is found."""
     path = environment.get("PATH", os.defpath)
     for variable in ("VISUAL", "EDITOR"):
         command = environment.get(variable, "").strip()
@@ -99,7 +100,7 @@ def _run(words: Sequence[str], *, repaints: bool) -> None:
         try:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         except termios.error:
-            pass  # it is gone
+            pass  # the terminal is gone
     if code < 0:
         if repaints:
             sys.stdout.write(_LAID_DOWN)
@@ -111,9 +112,9 @@ def _run(words: Sequence[str], *, repaints: bool) -> None:
 
 @contextmanager
 def _interrupts_left_to_it() -> Iterator[None]:
-    """Ctrl-C goes to every program of the terminal: while an editor runs it is meant for the editor alone.
+    """Ignore SIGINT in this process during the block, because Ctrl-C is meant for the editor only.
 
-    A function, not SIG_IGN: what is ignored would be ignored by the editor too (execve(2)).
+    Uses a handler and not SIG_IGN, which the editor would inherit (execve(2)).
     """
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
@@ -130,20 +131,22 @@ class _Text(Record):
 
 
 def is_editable(action: Action) -> bool:
-    """Say whether there is something in the call that can be edited."""
+    """Return whether the call contains text that can be edited."""
     return _text_of(action) is not None
 
 
 def edited_call(action: Action, environment: Mapping[str, str]) -> str:
-    """Let the person edit the command or the new content of `action`; return the arguments of the call that they want, as
-    JSON text. Raises NotEdited. See `edited`."""
+    """Let the user edit the command or the new content of `action`. Return the arguments of the new call as JSON text.
+
+    Raises NotEdited. See `edited`.
+    """
     text = _text_of(action)
     if text is None:
         raise NotEdited("the call has no text to edit")
     if not _is_plain_text(text.body):
         raise NotEdited("the text has characters that a text file cannot hold")
     body = edited(text.body, environment, name=f"edit{text.suffix}")
-    # What was no UTF-8 was replaced on the way in.
+    # Invalid UTF-8 was replaced when the file was read.
     if not _is_plain_text(body) or body.count("\ufffd") > text.body.count("\ufffd"):
         raise NotEdited("the edited text is not UTF-8, or has NUL bytes")
     if body == text.body:
@@ -174,13 +177,13 @@ def _plain(value: JsonValue, suffix: str) -> _Text | None:
 
 
 def _suffix(path: JsonValue) -> str:
-    """Return the ending of a file's name, for the editor's colours, if it is a plain one."""
+    """Return the suffix of a file's name, for the editor's syntax colours. `.txt` if it is unusual."""
     ending = os.path.splitext(path)[1] if isinstance(path, str) else ""
     return ending if ending[1:].isascii() and ending[1:].isalnum() and len(ending) <= 10 else ".txt"
 
 
 def _new_texts(edits: JsonValue, edited: str) -> list[str] | None:
-    """Return the text that each of several edits holds under the name `edited`."""
+    """Return the field `edited` of each of several edits. `None` if one of them has no such text."""
     if not isinstance(edits, list):
         return None
     texts = [edit.get(edited) if isinstance(edit, dict) else None for edit in edits]
@@ -189,7 +192,7 @@ def _new_texts(edits: JsonValue, edited: str) -> list[str] | None:
 
 
 def _marks(texts: list[str]) -> list[str]:
-    """Return the lines around the new texts of several edits: such as none of the texts holds."""
+    """Return the separator lines for the new texts of several edits. None of the texts contains such a line."""
     fence = "====="
     while any(line.startswith(fence) for text in texts for line in text.split("\n")):
         fence += "="
@@ -201,13 +204,13 @@ def _marks(texts: list[str]) -> list[str]:
 
 
 def _sections(texts: list[str]) -> str:
-    """Return several new texts as one; `_split` is the way back."""
+    """Return several new texts as one text with separators. `_split` reverses it."""
     marks = _marks(texts)
     return "".join(f"{mark}\n{text}\n" for mark, text in zip(marks, texts, strict=False)) + f"{marks[-1]}\n"
 
 
 def _split(body: str, before: list[str]) -> list[str] | None:
-    """Return the new texts out of the sections of `before` as they were edited, or None: the lines around them changed."""
+    """Return the edited new texts from a text that `_sections(before)` made. `None` if the separators were changed."""
     marks = _marks(before)
     lines = body.split("\n")
     places = [index for index, line in enumerate(lines) if line.startswith(marks[-1].removesuffix(" end"))]
@@ -217,7 +220,7 @@ def _split(body: str, before: list[str]) -> list[str] | None:
 
 
 def _arguments(action: Action, body: str) -> str:
-    """Return the call's arguments with the edited text in them, as JSON text. Raises NotEdited."""
+    """Return the call's arguments with the edited text, as JSON text. Raises NotEdited."""
     arguments: dict[str, JsonValue] = dict(action.arguments)
     kind = action.kind
     edits = action.arguments.get(kind.edited_each)

@@ -1,4 +1,4 @@
-"""What a run of a call may do, in words: for `policy explain`, and for `?` at a question."""
+"""The permitted effects of a call, in words: for `policy explain`, and for `?` at a question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKSPACE = "the workspace"
 
 
 def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
-    """Return what a run may do to the world, and what the kernel holds it to; empty for a call that does not run.
+    """Return a line about the effects that a verdict permits. Empty for a call that may not run.
 
     At most `max_paths` paths of each kind are listed; the rest are counted.
     """

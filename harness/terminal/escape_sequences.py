@@ -1,7 +1,7 @@
-"""Escape sequences of a terminal: keys, reports, pastes; pure.
+"""Escape sequences of a terminal: keys, reports, pastes. No side effects.
 
-All readers of keys use this module, so that a sequence is never text, whatever mode a terminal or an earlier program
-left on. Sources: ECMA-48 (5.4 and 5.6), xterm's control sequences, the keyboard protocol of kitty ("CSI u").
+All readers of keys use this module, so that no sequence is treated as text, whatever mode an earlier program left on.
+Sources: ECMA-48 (5.4 and 5.6), xterm's control sequences, the keyboard protocol of kitty ("CSI u").
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _WHOLE = regex(
     r"|[^\[OPX^_\]\x1b])"  # Alt and a key
 )
 _BEGUN = regex(r"\x1b(?:\[(?:\[|M[^\0-\x1f]{0,2}|[0-?]{0,63}[ -/]{0,4})|O[0-9;]{0,8}|[PX^_\]][^\0-\x1f]{0,4096}\x1b?)?")
-"""Sequences that may go on. Longer ones end without effect."""
+"""Unfinished sequences. Longer ones are dropped without effect."""
 _MAYBE_ALT = frozenset(f"{ESC}{key}" for key in "PX^_]")
-"""Alt and one of these keys begins a string; reports follow it at once."""
+"""Alt with one of these keys, or the start of a control string. Only in a string, more bytes follow at once."""
 _KEY_CODE = regex(
     r"\x1b\[(?:27;([0-9]{1,3});([0-9]{1,7})~|([0-9]{1,7})(?::([0-9]{0,7}))?[:0-9]*(?:;([0-9:]*)[0-9:;]*)?u)"
 )
 _WITH_EVENT = regex(r"\x1b\[([0-9]{0,5});([0-9]{1,3}):([1-3])([A-HPQS~])")
 _SHIFT, _ALT, _CTRL, _OTHERS = 1, 2, 4, 56
-"""Bits of the modifiers less one; `_OTHERS` are Super, Hyper, Meta. Caps Lock and Num Lock are ignored."""
+"""Bits of the modifier number minus one. `_OTHERS` are Super, Hyper and Meta. Caps Lock and Num Lock are ignored."""
 _RELEASED = "3"
 
 
 class EscapeSequences:
-    """Splits the input of a terminal into units: characters, whole sequences, whole pastes.
+    """Splits the input of a terminal into units: characters, complete sequences, complete pastes.
 
-    INVARIANT: a control character ends a sequence that has begun, so that no sequence without an end takes Ctrl-C or Enter.
+    INVARIANT: a control character ends an unfinished sequence, so that such a sequence cannot swallow Ctrl-C or Enter.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class EscapeSequences:
 
     @property
     def in_escape(self) -> bool:
-        """Whether an Esc came that may be alone or begin a sequence."""
+        """Whether the last character was an Esc, which may be a key or begin a sequence."""
         return self._sequence_start == ESC
 
     @property
@@ -77,7 +77,10 @@ class EscapeSequences:
         return units
 
     def pause(self) -> str:
-        """Return the key that has begun, where more would have come at once; empty where a sequence waits for its end."""
+        """Return Esc, or Alt with a key, if the input ends there: no bytes followed, so no sequence began.
+
+        Otherwise return an empty string; an unfinished sequence or paste is kept.
+        """
         sequence = self._sequence_start
         if sequence != ESC and sequence not in _MAYBE_ALT:
             return ""
@@ -85,7 +88,7 @@ class EscapeSequences:
         return sequence
 
     def end(self) -> str:
-        """Forget what has begun; return the text of a paste that has not ended."""
+        """Drop unfinished sequences and pastes. Return the text of the unfinished paste."""
         text, self._paste, self._sequence_start = self._paste or "", None, ""
         return text
 
@@ -106,7 +109,7 @@ class EscapeSequences:
             self._take(char, units)
 
     def _take_pasted(self, text: str, units: list[str]) -> str:
-        """Take text of a paste; return what follows its end."""
+        """Add text to a paste. Return the text after its end."""
         earlier = self._paste or ""
         pasted = earlier + text
         end = pasted.find(PASTE_ENDS, max(len(earlier) - len(PASTE_ENDS), 0))
@@ -136,17 +139,17 @@ def key_of(unit: str) -> str:
 
 
 def is_control(unit: str) -> bool:
-    """Return whether a unit is a control sequence or a string, and no character or Alt with one."""
+    """Return whether a unit is a control sequence or a control string, not a character or Alt with one."""
     return unit.startswith(ESC) and len(unit) > len("\x1bO") and unit[1] in "[OPX^_]"
 
 
 def pasted_text(unit: str) -> str | None:
-    """Return the text of a whole paste. `None` for another unit."""
+    """Return the text of a paste. `None` for other units."""
     return unit[len(PASTE_BEGINS) : -len(PASTE_ENDS)] if unit.startswith(PASTE_BEGINS) else None
 
 
 def typed_text(text: str) -> str:
-    """Return `text` without escape sequences; characters and line breaks stay that were sent as sequences."""
+    """Return `text` without escape sequences. Characters and line breaks that were sent as sequences are kept."""
     sequences = EscapeSequences()
     units = sequences.feed(text)
     while pasted := sequences.end().replace(PASTE_BEGINS, ""):

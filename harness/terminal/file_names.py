@@ -1,7 +1,7 @@
-"""The names of the files below a folder, for Tab. They are gathered while a person types, never at the start.
+"""The names of the files below a folder, for completion. They are gathered at the first query, not at the start.
 
-It names files and reads none. What is asked for first waits a moment for the names; later questions are answered at
-once, from names that are gathered again in the background when they are some seconds old.
+No file is read. The first query waits a moment for the names. Later queries return at once; names that are some seconds
+old are then gathered again in the background.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from harness.process.environment import (
 )
 
 MOST_NAMES = 300_000
-"""Some 100 MB of memory; a monorepo of more is searched in what comes first."""
+"""Maximum number of names, about 100 MB of memory. In a larger repository, only the first names are searched."""
 MOST_BYTES = 64_000_000
-"""Maximum size of git's list: 300,000 names of 200 bytes."""
+"""Maximum size of git's list, in bytes: about 300,000 names of 200 bytes."""
 MOST_SECONDS = 20.0
 """Time limit for git and for walking, in seconds: a completion is not worth more."""
 NEVER_ENTERED = frozenset(
@@ -73,14 +73,14 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     if process.returncode != 0 and len(data) < MOST_BYTES:
         return None
     names = os.fsdecode(data).split("\0")
-    names.pop()  # what is behind the last end: nothing, or a name that was cut
+    names.pop()  # the text after the last NUL: empty, or a cut name
     return names[:MOST_NAMES]
 
 
 def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
-    """Return the files below `root`, relative to it; links are named and not followed.
+    """Return the files below `root`, relative to it. Links are listed and not followed.
 
-    At most MOST_NAMES, and what was found within `seconds`.
+    Stops after MOST_NAMES names, or after `seconds`.
     """
     end = time.monotonic() + seconds
     names: list[str] = []
@@ -100,25 +100,25 @@ def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
 
 
 MOST_MATCHES = 50
-"""More than a menu shows; who types on gets others."""
+"""Maximum number of matches, more than a menu shows. Further typing finds others."""
 LONGEST_QUESTION = 200
-"""Maximum number of characters of a question; further ones do not count."""
+"""Maximum number of characters of a query. Further ones are ignored."""
 REST_SECONDS = 0.15
-"""Seconds that a question waits for untracked files after git's list of tracked ones."""
+"""Seconds that a query waits for untracked files once it has the tracked ones."""
 
 
 class FileIndex:
     """The files below one folder. Every method may be called from any thread."""
 
     first_seconds = 1.5
-    """Seconds that a question waits for the first names; later ones are there for the next question."""
+    """Maximum seconds that a query waits for the first names. Names that arrive later appear in the next query."""
     fresh_seconds = 5.0
-    """Names that are older are gathered again when they are asked for."""
+    """Age of names, in seconds, after which a query gathers them again."""
     rest_share = 20.0
-    """Names that took a second to gather are gathered again after that many seconds at the earliest."""
+    """Minimum age of names before they are gathered again, as a multiple of the time that gathering took."""
 
     def __init__(self, root: str, environment: Mapping[str, str]) -> None:
-        """Take the folder, absolute. Nothing is looked at before the first question."""
+        """Use the folder `root` (absolute). It is not examined before the first query."""
         self._root = root
         self._environment = environment
         self._lock = threading.Lock()
@@ -131,7 +131,7 @@ class FileIndex:
         self._took = 0.0
 
     def matches(self, question: str) -> Sequence[str]:
-        """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `NameIndex.matches`."""
+        """Return the names that match the typed text, best first: at most MOST_MATCHES. See `NameIndex.matches`."""
         self._gather_if_old()
         self._first_event.wait(self.first_seconds)
         self._all.wait(REST_SECONDS)
@@ -164,7 +164,7 @@ class FileIndex:
             self._all.set()
 
     def _gathered(self) -> Iterator[NameIndex]:
-        """Yield the names: of the first time what git tracks alone, which is quick, and then all of them."""
+        """Yield indexes of the names. The first time, yield an index of only the tracked files first, which is quick."""
         tracked = git_names(self._root, TRACKED, self._environment)
         if tracked is None:
             yield NameIndex(walked_names(self._root))
@@ -176,25 +176,25 @@ class FileIndex:
 
 
 class NameIndex:
-    """Names of files, the shorter first, ready to be searched."""
+    """Names of files for searching, shorter names first."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take names relative to one folder. Names that are not UTF-8 are left out, since a prompt cannot hold them."""
+        """Use names relative to one folder. Names that are not UTF-8 are dropped, because a prompt cannot contain them."""
         texts = sorted(name for name in names if name.isascii() or name.encode(errors="ignore").decode() == name)
         self._names = sorted(texts, key=len)
         self._paths = [name.lower() for name in self._names]
 
     def matches(self, question: str) -> Sequence[str]:
-        """Return the names that match `question` in any case: at most MOST_MATCHES.
+        """Return the names that match `question`, ignoring case: at most MOST_MATCHES.
 
-        First those whose base name begins with it (with a `/` in it: whose path does, then a part of it), then those
-        that contain it, then those that have its characters in this order; in each group the shorter first, then by
-        name.
+        First come names whose base name begins with `question`. If it contains a `/`, these are names whose path begins
+        with it, then names with a parent folder after which it matches. Next come names that contain it, then names
+        that contain its characters in order. In each group, shorter names come first, then alphabetical order.
         """
         query = question[:LONGEST_QUESTION].lower()
         is_path = "/" in query
         inside = [(name, path) for name, path in zip(self._names, self._paths, strict=True) if query in path]
-        # Each step goes to the next place of a character and never back (`*+`): the time is linear in the name.
+        # Possessive steps (`*+`) never go back, so the time is linear in the length of the name.
         in_order = re.compile("".join(f"[^{re.escape(char)}]*+{re.escape(char)}" for char in query)).match
         kinds = (
             (name for name, path in inside if path.startswith(query, 0 if is_path else path.rfind("/") + 1)),
