@@ -57,7 +57,7 @@ class Act(Enum):
     RUNS = "runs"
     """The command runs code from files or operands that no policy sees: tests, builds, scripts."""
     UNKNOWN = "unknown"
-    """No model covers this command: the program, one of its options, or a value is unknown."""
+    """The command has no model: the program, one of its options, or a value is unknown."""
 
 
 class Place(Enum):
@@ -106,7 +106,7 @@ class PathAccess(Record):
     entry: bool = False
     """Whether the directory entry itself may be moved, removed or replaced, not only the content of the file."""
     tree: bool = False
-    """Whether everything below the path counts too, as in `grep -r`, `cp -r` and `rm -r`."""
+    """Whether the access covers everything below the path, as in `grep -r`, `cp -r` and `rm -r`."""
     below: TreeNames = NO_NAMES
     """Names of the files below a tree in the workspace or in an added folder."""
     tracked: bool = False
@@ -137,12 +137,12 @@ class Command(Record):
     """Text of the command in the command line, for display."""
     argv: tuple[str, ...]
     variables: tuple[str, ...] = ()
-    """Names of variables that are set in front of it."""
+    """Names of environment variables that are set in front of the command."""
     paths: tuple[PathAccess, ...] = ()
-    """Paths that it reads and writes. Without a model, every operand counts as a path that may be written."""
+    """Paths that the command reads and writes. Without a model, every operand counts as a path that may be written."""
     act: Act = Act.UNKNOWN
     network: bool = False
-    """Whether it may reach the network. Set only with a known `act`."""
+    """Whether the command may reach the network. Set only with a known `act`."""
     needs: str = ""
     """Description of the Unix socket that the command requires, for the user. Empty if it requires none."""
     model: str = ""
@@ -179,7 +179,7 @@ class Unconfined(Record):
     """The model's request to run a command without confinement. It needs at least a question."""
 
     justification: str
-    """The model's words: data, shown and logged, never trusted."""
+    """The model's reason. It is untrusted text, shown and logged."""
 
     @property
     def text(self) -> str:
@@ -191,10 +191,10 @@ class ToolArgument(Record):
     """One text argument of an unknown tool, for the `where` of a rule."""
 
     name: str
-    """Name of the argument, with those around it: `edits.path`."""
+    """Name of the argument, preceded by the names of the objects around it: `edits.path`."""
     text: str
     names: tuple[str, ...] = ()
-    """Names for path patterns, as in PathAccess, if the text were a path. Empty if it cannot be one."""
+    """Names for path patterns, as in PathAccess, if the text is read as a path. Empty if it cannot be a path."""
     place: Place = Place.OUTSIDE
     """Place of the text, read as a path."""
     host: str = ""
@@ -205,7 +205,7 @@ class ToolBounds(Record):
     """Declared limits of an external tool's effects."""
 
     write: tuple[str, ...] = ()
-    """Folders and files that it may write, named as in `Effects.granted`."""
+    """Folders and files that the tool may write, named as in `Effects.granted`."""
     network: bool = False
     is_held: bool = True
     """Whether the kernel confines the tool to these limits. If not, the tool may do anything and no rule is relaxed."""
@@ -266,7 +266,7 @@ class FileChange(Record):
     """SHA-256 before the change. `None` if the file does not exist."""
     after_sha256: str
     before_mode: int | None
-    """The file's permission bits. `None` if it does not exist."""
+    """The file's permission bits before the change. `None` if the file does not exist."""
 
 
 class Action(Record):
@@ -301,11 +301,11 @@ class Action(Record):
     An edit reads its file too.
     """
     text: str = ""
-    """The raw command, for rules with `text`; empty for tools that have none."""
+    """The raw command line, for rules with `text`. Empty for tools without one."""
     change: FileChange | None = None
     """The change, for a call that changes one file."""
     cwd: str = ""
-    """Working folder of a program that the call starts, links followed."""
+    """Working directory of a program that the call starts, with links followed."""
     seconds: float | None = None
     """Time limit in seconds, if there is one."""
     asked_by: str = ""
@@ -316,7 +316,7 @@ class Action(Record):
     Empty if it is that of the process that asks the user.
     """
     described: ToolKind | None = None
-    """The tool's own description; a shipped tool need not repeat it."""
+    """The tool's own description. Optional for a shipped tool."""
 
     @property
     def kind(self) -> ToolKind:
@@ -373,13 +373,13 @@ class Effects(Record):
     network: bool
     """Whether the run may reach the network."""
     named_hosts: tuple[str, ...] = ()
-    """For a tool that connects to a host: the host patterns of the rules, and allowed non-public addresses."""
+    """For a tool that connects to a host: host patterns of the rules, which may include non-public addresses."""
     hosts: tuple[str, ...] = ()
     """Hosts that the run may reach through the harness's proxy even without the network, in the form of a policy."""
     hide: tuple[str, ...] = ()
     """Folders and files that the run cannot read, named like `granted`."""
     left_out: tuple[str, ...] = ()
-    """Files of the workspace that a rule denies to read although the run's paths contain them, by their names there.
+    """Workspace files below the run's paths that a rule denies to read, by their names in the workspace.
 
     They are hidden too. Without walls, the command is not run.
     """

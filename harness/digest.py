@@ -14,7 +14,7 @@ from typing import Any
 def _algorithm() -> Callable[[bytes], Any]:
     try:
         module = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
-    except ImportError:  # a Python that was built without
+    except ImportError:  # a Python that was built without this module
         module = import_module("hashlib")
     algorithm: Callable[[bytes], Any] = module.sha256
     return algorithm

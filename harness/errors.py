@@ -1,16 +1,16 @@
-"""The exceptions of the package, the codes of the model's errors, and `did you mean`.
+"""The exceptions of the package, the error codes for the model, and the suggestion `did you mean`.
 
 HarnessError
-|- PolicyError   the operator's: a policy that cannot be loaded; nothing starts
-|- ToolError     the model's: a call that cannot be prepared or done; its text is the tool result
-|- ModelError    the provider's: a request that failed for good
-|  `- CutReply   a reply that ended without saying that it was finished; nothing of it may run
-|- LogError      the action log cannot be written or opened; nothing runs afterwards
-|- GateError     something inside the gate went wrong; nothing runs afterwards
+|- PolicyError   the operator's: a policy cannot be loaded; the program does not start
+|- ToolError     the model's: a call cannot be prepared or run; the text is the tool result
+|- ModelError    the provider's: a request failed permanently
+|  `- CutReply   a reply without a regular end; no part of it may run
+|- LogError      the action log cannot be written or opened; no call runs afterwards
+|- GateError     a fault inside the gate; no call runs afterwards
 |  `- ChangedCodeError  a file of the program itself was changed during the session
-|- WorkspaceError  the folder under work is gone; nothing runs afterwards
-|- SessionRefusedError  a hook of the person's does not let a session begin; nothing runs
-`- UsageError    the command line or the environment does not make sense
+|- WorkspaceError  the workspace folder is missing; no call runs afterwards
+|- SessionRefusedError  a hook of the user refused the start of a session; no call runs
+`- UsageError    the command line or the environment is invalid
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 class HarnessError(Exception):
-    """The root of every exception that this package raises on purpose."""
+    """The base class of every exception that this package raises on purpose."""
 
 
 class PolicyError(HarnessError):
-    """A policy that cannot be used; the text names file, line and key, and is written for its author."""
+    """A policy that cannot be used. The text is for the policy's author, and names file, line and key."""
 
 
 class ErrorCode(Enum):
-    """The kind of a file error: for tests, logs and statistics; the model reads the text."""
+    """The kind of a file error, for tests, logs and statistics. The model reads the text instead."""
 
     ARGUMENTS = "E_ARGS"
     RACE = "E_RACE"
-    """A path leads elsewhere than when it was judged."""
+    """A path leads to another place than at the time of the decision."""
     NOT_FOUND = "E_NOT_FOUND"
     IS_FOLDER = "E_IS_DIR"
     NOT_FOLDER = "E_NOT_DIR"
@@ -58,7 +58,7 @@ class ErrorCode(Enum):
 
 
 class ToolError(HarnessError):
-    """A call that cannot be prepared or done; the text is written for the model and becomes the tool result."""
+    """A call that cannot be prepared or run. The text is for the model and becomes the tool result."""
 
     def __init__(self, text: str, *, code: ErrorCode | None = None) -> None:
         super().__init__(text)
@@ -66,18 +66,18 @@ class ToolError(HarnessError):
 
 
 class ModelFault(Enum):
-    """The kind of a provider error: for the loop, logs and statistics; people read the text."""
+    """The kind of a provider error, for the loop, logs and statistics. Users read the text instead."""
 
     SETTINGS = "settings"
-    """Nothing was sent: no key, no address, a broken installation."""
+    """No request was sent: no key, no address, a broken installation."""
     AUTHENTICATION = "authentication"
     NOT_FOUND = "not_found"
     CONTEXT = "context"
-    """The conversation is longer than the model takes; a shorter one may pass."""
+    """The conversation is longer than the model accepts. A shorter one may succeed."""
     CONTENT = "content"
     """The provider's content policy refused the request."""
     QUOTA = "quota"
-    """Out of money or allowance: waiting does not help."""
+    """The budget or quota is used up. Waiting does not help."""
     REQUEST = "request"
     """Refused for another reason. Sending the same request again would fail too."""
     CONNECTION = "connection"
@@ -87,17 +87,17 @@ class ModelFault(Enum):
     REPLY = "reply"
     """The reply was not usable."""
     TIME = "time"
-    """The time that the run had left is over."""
+    """The remaining time of the run is over."""
 
 
 class ModelError(HarnessError):
-    """A request that failed for good; the text says what happened and what a person can do about it."""
+    """A request that failed permanently. The text describes the failure and what the user can do about it."""
 
     def __init__(self, text: str, *, fault: ModelFault = ModelFault.REPLY, usage: Usage | None = None) -> None:
         super().__init__(text)
         self.fault = fault
         self.usage = usage
-        """Usage of the last try, as reported by the provider. `None` if no part of a reply had arrived."""
+        """Usage of the last try, as reported by the provider. `None` if no part of a reply arrived."""
 
 
 class CutReply(ModelError):
@@ -109,7 +109,7 @@ class LogError(HarnessError):
 
 
 class GateError(HarnessError):
-    """A fault inside the gate (in judging, asking or ruling); the run stops and nothing runs."""
+    """A fault inside the gate (while judging, asking or ruling). The run stops, and no further call runs."""
 
 
 class ChangedCodeError(GateError):

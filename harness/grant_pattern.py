@@ -32,7 +32,7 @@ class GrantPattern(Record):
     tools: tuple[str, ...]
     argv: tuple[str, ...] = ()
     path: str = ""
-    """A gitignore pattern that begins with `/`, relative to the workspace; empty for a command."""
+    """A gitignore pattern that begins with `/`, relative to the workspace. Empty for a command."""
     access: tuple[Access, ...] = ()
     write: tuple[str, ...] = ()
     """Places that a command may write, named as in `Effects.granted`."""

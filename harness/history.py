@@ -86,7 +86,7 @@ class History:
             content = "\n\n".join(text for text in (last.content, message.content) if text)
             attachments = (*last.attachments, *message.attachments)
             message, position = replace(message, content=content, attachments=attachments), position - 1
-        # INVARIANT: one step, so that an interrupt cannot leave a call without its result.
+        # INVARIANT: one assignment, so that an interrupt cannot leave a call without its result.
         self.messages[position:] = (message, *following)
 
 

@@ -27,7 +27,7 @@ class Limits(Record):
     At most MAX_COMMAND_SECONDS.
     """
     result_characters: int | None = None
-    """Maximum length of a tool result; the middle of a longer one is cut."""
+    """Maximum length of a tool result in characters. The middle of a longer result is cut."""
 
     def filled(self) -> Limits:
         """Return these limits, with the defaults for limits that were not set."""

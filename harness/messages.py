@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """The speaker of a message; the values are those of the chat completions wire format."""
+    """The sender of a message. The values are those of the chat completions API."""
 
     SYSTEM = "system"
     USER = "user"
@@ -90,11 +90,11 @@ class Message(Record):
     Only the adapter that made it reads it. The harness itself does not need it.
     """
     attachments: tuple[Attachment, ...] = ()
-    """Only in messages of the user and in tool messages."""
+    """Only in messages of the user and in tool messages. The attached images."""
 
 
 class ResultStatus(Enum):
-    """The end of a tool call. Only OK and FAILED mean that the tool's body ran to its end."""
+    """The result of a tool call. Only OK and FAILED mean that the tool's code ran to its end."""
 
     OK = "ok"
     FAILED = "failed"
@@ -120,7 +120,7 @@ class ToolResult(Record):
     exit_code: int | None = None
     duration_ms: int = 0
     output_bytes: int = 0
-    """Size of the tool's whole output, before `content` was cut."""
+    """Size of the tool's whole output in bytes, before `content` was cut."""
     truncated: bool = False
     printed: str | None = None
     """Output of the command itself, as far as `content` has it, without the tool's additions."""
@@ -177,7 +177,7 @@ class FinishReason(Enum):
     NO_CALLS = "no_calls"
     """Neither text nor a call, although the finish reason indicates calls."""
     FUNCTION_CALL = "function_call"
-    """A call in the old form, which was never offered. Any text of the reply is ignored."""
+    """A call in the old form, which was never offered. It does not matter whether the reply has text."""
 
 
 class ModelResponse(Record):
@@ -205,14 +205,14 @@ class StopReason(Enum):
     NO_ANSWER = "no_answer"
     """The reply had neither text nor a call, even after one more request."""
     UNFIT = "unfit"
-    """The answer does not fit the request, even after a correction was requested."""
+    """The answer does not meet the requirements, even after a correction was requested."""
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"
     WORKSPACE_LOST = "workspace_lost"
     """The workspace folder disappeared."""
     INTERNAL_ERROR = "internal_error"
-    """A bug: an unexpected exception passed through the run."""
+    """A bug: an unexpected exception ended the run."""
     INTERRUPTED = "interrupted"
     TERMINAL_CLOSED = "terminal_closed"
     """The user's terminal window was closed."""

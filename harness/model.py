@@ -22,7 +22,10 @@ class ToolSpec(Record):
     name: str
     description: str
     parameters: Mapping[str, JsonValue]
-    """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
+    """JSON Schema of the arguments: an object with `additionalProperties` false.
+
+    The registry checks calls against it.
+    """
     is_checked: bool = True
     """Whether the registry checks the arguments.
 
@@ -113,7 +116,7 @@ _PER_TOKENS = 1_000_000
 
 
 class Prices(Record):
-    """Dollars per million tokens of one model."""
+    """Prices of one model, in dollars per million tokens."""
 
     input: float
     output: float

@@ -1,4 +1,4 @@
-"""Paths as text: containment, case folding, and many names at once."""
+"""Functions on paths as text: containment, case folding, and searching many names at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 XARGS_SPLITS = " \"'\\"
-"""Visible characters at which xargs splits words, or which it interprets."""
+"""Visible characters at which xargs splits words, or which have a meaning for xargs."""
 SHELL_SPLITS = XARGS_SPLITS + "*?["
 """Characters that change an unquoted word in a shell."""
 

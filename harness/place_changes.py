@@ -39,9 +39,9 @@ class PlaceChange(Record):
     """State before. `None` if it did not exist."""
     after: PlaceState | None
     is_kept: bool
-    """Whether it can be restored: a copy of the earlier content exists, or the place did not exist."""
+    """Whether the place can be restored. Either a copy of the earlier content exists, or the place did not exist."""
     diff: tuple[str, ...] = ()
-    """Lines, safe to show. Empty without texts to compare."""
+    """Lines, safe to display. Empty if there are no texts to compare."""
 
     @property
     def description(self) -> str:

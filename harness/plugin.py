@@ -185,7 +185,7 @@ class EntryFile(Record):
     read: Callable[[str, Mapping[str, Any], Environment], Any]
     """Makes the same record as `SettingsSection.read`. Raises ValueError with a description of the problem."""
     words: Callable[[str, Mapping[str, Any]], str]
-    """Returns what an entry would start and reach, as one line of the question about trust."""
+    """Returns one line for the question about trust: the programs and hosts that an entry would start or reach."""
 
 
 class DeclaredCall(Protocol):
@@ -211,13 +211,13 @@ class SettingsSection(Record):
     """A table of the configuration file that belongs to a plugin."""
 
     key: str
-    """The header of the table without the name of the entry: `group.kind` for `[group.kind.NAME]`."""
+    """The header of the table without the entry's name: `group.kind` for `[group.kind.NAME]`."""
     noun: str
     """The word for an entry in messages: `server`."""
     read: Callable[[str, Mapping[str, object]], Any]
     """Makes a record from the name and the fields of one entry. Raises ValueError with a description of the problem."""
     words: Callable[[str, Mapping[str, Any]], str]
-    """Returns what an entry would start and reach, as one line of the question about trust."""
+    """Returns one line for the question about trust: the programs and hosts that an entry would start or reach."""
     project_file: EntryFile | None = None
     judged_call: DeclaredCall | None = None
     """Predicts the decision on calls of the entries' tools, for `policy explain`."""
@@ -250,7 +250,7 @@ class SessionPart(Record):
     secrets: Callable[[Sequence[Any], Environment], Sequence[str]]
     """Returns the secrets in the entries, which are masked in everything that the session writes."""
     make: Callable[..., ActivePart]
-    """Makes the part of one session from its SessionTools, its log and its approver. Starts nothing."""
+    """Makes the part of one session from the session's SessionTools, log and approver. Starts no program."""
 
 
 class Plugin(Record):

@@ -15,7 +15,7 @@ _set = object.__setattr__
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=True)
 class _RecordType(type):
-    """Turn the annotations of a class body into slots, and its values into defaults."""
+    """Metaclass that turns the annotations of a class into slots, and their values into defaults."""
 
     _fields: tuple[str, ...]
     _names: frozenset[str]
@@ -27,7 +27,7 @@ class _RecordType(type):
         annotations = namespace.get("__annotations__", {})
         own_fields = tuple(field for field, kind in annotations.items() if not kind.startswith("ClassVar"))
         if bases and not annotations:
-            # Python 3.14 keeps annotations elsewhere unless the module has `from __future__ import annotations`.
+            # Python 3.14 stores annotations elsewhere unless the module has `from __future__ import annotations`.
             raise TypeError(f"record {name} declares no fields; its module needs `from __future__ import annotations`")
         defaults = {field: namespace.pop(field) for field in own_fields if field in namespace}
         namespace["__slots__"] = own_fields
@@ -98,7 +98,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 
 def replace(record: RecordT, **changes: Any) -> RecordT:
-    """Return a copy of `record` in which the named fields have other values.
+    """Return a copy of `record` with other values for the named fields.
 
     Raises TypeError for a field that the record does not have.
     """

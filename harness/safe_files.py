@@ -151,7 +151,7 @@ _NO_FILE = "is not a file"
 def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
     """Open the regular file at `path`, which must belong to this user.
 
-    With O_CREAT in `flags`, the file is created with mode 0600.     Raises OSError with the problem in `strerror` for a
+    With O_CREAT in `flags`, the file is created with mode 0600. Raises OSError with the problem in `strerror` for a
     link, a non-regular file, a file of another user, or a file with a bit of `closed` in its mode. Raises
     FileNotFoundError if the file does not exist.
     """
@@ -160,7 +160,7 @@ def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
     except OSError as error:
         if error.errno == errno.ELOOP and os.path.islink(path):
             raise OSError(errno.ELOOP, "is a link", path) from None
-        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads (fifo(7)), a folder
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe without a reader (fifo(7)), a folder
             raise OSError(error.errno, _NO_FILE, path) from None
         raise
     problem = why_not_private(os.fstat(descriptor), owners=(os.geteuid(),), closed=closed)

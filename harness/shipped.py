@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, str] = {
     "models update": "harness.app.config.plugin",
     "doctor": "harness.plugins.doctor.plugin",
 }
-"""The module of each command, by all words of the command. The empty command is the prompt."""
+"""The module of each command, by the command's full name. The empty name is the prompt."""
 DEFAULT_ACTIONS: Mapping[str, str] = {"models": "list"}
 """The default action of a command line without one, by its first word."""
 HELP: Mapping[str, Mapping[str, str]] = {

@@ -66,7 +66,10 @@ class ToolKind(Record):
         return self.does in (Does.READS, Does.WRITES)
 
     def subject_of(self, arguments: object) -> str | None:
-        """Return the subject of a call with these arguments; `None` if they lack it, or are not an object."""
+        """Return the subject of a call with these arguments.
+
+        `None` if it is missing, or if `arguments` is not an object.
+        """
         if not self.subject or not isinstance(arguments, Mapping):
             return None
         value = arguments.get(self.subject, self.unsaid or None)
@@ -96,7 +99,7 @@ OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *TOOLS)
 
 
 def tool_kind(name: str) -> ToolKind:
-    """Return the kind of the tool of that name, with unknown effects unless it ships."""
+    """Return the kind of the tool with this name. For a tool that does not ship, the effects are unknown."""
     if kind := SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name):
         return kind
     offers = import_module(TOOLS[name]).PLUGIN.tools if name in TOOLS else ()
@@ -109,7 +112,7 @@ SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
 With two underscores inside, or one at an end, the names of the server's tools would be ambiguous.
 """
 SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
-"""Name of a tool, as its server calls it."""
+"""Pattern of a tool's name on its server."""
 SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
 """Pattern of the name of a script tool. With the prefix, it stays within the 64 characters that models accept."""
 SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS = "mcp__", "script__", "plugin__"

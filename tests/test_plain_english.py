@@ -52,7 +52,7 @@ PAGE_CLAUSE = rf"{CLAUSE}.*(?<!\?)\Z"
 """The same on a page, where a question may begin so."""
 PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs")
 TOTALS = {
-    "hard patterns": 1,
+    "hard patterns": 0,
     "clauses for subjects": 7,
     "empty names": 30,
     "help texts": 0,

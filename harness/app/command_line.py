@@ -1,6 +1,6 @@
-"""The command line: the command that its words name, the parser of that command, and the pages of help.
+"""The command line: finding the command, building its parser, and the help pages.
 
-Only the module of the named command is imported (harness/shipped.py).
+Only the module of the command itself is imported (harness/shipped.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP
 from harness.text.visible import visible, visible_line
 
 MOST_WIDTH = 110
-"""Maximum width of help, in columns; also its width in a file."""
+"""Maximum width of help, in columns. Also the width of help that is written to a file."""
 _NEAR = 0.75
 """Minimum similarity (difflib) of a misspelt command: `doctro` and `polcy` reach it; `ran` and `doc` do not."""
 _WISHES = {"version": "--version"}
@@ -184,6 +184,6 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def is_unquoted(message: str) -> bool:
-    """Return whether an error of argparse is about surplus words, none of them a flag."""
+    """Return whether an argparse error is about surplus words without any flag among them."""
     words = message.removeprefix("unrecognized arguments: ")
     return words != message and not any(word.startswith("-") for word in words.split())

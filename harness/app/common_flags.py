@@ -45,7 +45,7 @@ def number(text: str) -> float:
 
 
 def sha256(text: str) -> str:
-    """Return a SHA-256 digest in small letters."""
+    """Return a SHA-256 digest in lower case."""
     digest = text.strip().lower()
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise ArgumentTypeError(f"{text!r} is not a SHA-256 digest (expected 64 hexadecimal digits)")

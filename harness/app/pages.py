@@ -43,7 +43,7 @@ def templates(package: str, filters: Mapping[str, Callable[..., object]] | None 
 
 
 def value_text(value: object) -> str:
-    """Return any value of a record as text, not yet safe to show."""
+    """Return any value of a record as text. Not yet safe to display."""
     if not isinstance(value, dict | list):
         return word(value)
     try:
@@ -61,7 +61,7 @@ def line(value: object, width: int = 300) -> str:
 
 
 def moment(value: object) -> str:
-    """Return a timestamp to the second: 2026-01-31 12:00:00."""
+    """Return a timestamp without fractions of a second: 2026-01-31 12:00:00."""
     text = value_text(value)
     is_usual = len(text) > 19 and text[10] == "T" and text[19] in ".Z"
     return line(f"{text[:10]} {text[11:19]}" if is_usual else text, 40)

@@ -173,7 +173,7 @@ class CountedSession(Record):
 
     @property
     def state(self) -> str:
-        """`ended`, `open`, `torn`, `broken`, or `none` for a file without a session."""
+        """State of the session: `ended`, `open`, `torn` or `broken`. `none` for a file without a session."""
         if self.bad_line and not (self.torn and self.end_record):
             return "torn" if self.torn else "broken"
         if not self.started:

@@ -139,7 +139,7 @@ class ChosenLogs:
 def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenLogs:
     """Return the logs that LOG, `--session`, `--all` and `--cwd` select, each once.
 
-    Without LOG, the oldest comes first.     Raises UsageError if there is none, LogError if one cannot be read.
+    Without LOG, the oldest comes first. Raises UsageError if there is none, LogError if one cannot be read.
     """
     state = State.of(environment)
     heads = HeadsFile(state.heads)

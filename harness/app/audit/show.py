@@ -255,7 +255,7 @@ def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
 
 
 MOST_HOSTS_SHOWN = 5
-"""Maximum number of hosts shown, for reached and for refused ones."""
+"""Maximum number of reached hosts, and of refused hosts, that are shown."""
 
 
 def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
@@ -540,7 +540,7 @@ def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
         else:
             # RFC 3339 allows the second 60, datetime does not. It counts as the last moment of its minute.
             moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", time_text))
-        if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
+        if moment.tzinfo is not None:  # RFC 3339 requires an offset; without one, the time zone is unknown
             # RFC 3339 requires an offset; without one, the time zone is unknown
             return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError, OSError):

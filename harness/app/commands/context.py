@@ -12,9 +12,9 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 MOST_TURNS = 50
-"""Maximum number of turns listed, newest first to be kept."""
+"""Maximum number of turns listed. The newest are listed."""
 MOST_RESULTS = 5
-"""Maximum number of results listed, longest first."""
+"""Maximum number of results listed. The longest are listed."""
 CHARACTERS_A_TOKEN = 4
 """Characters per token, a rough estimate for English and code. Other texts have two to three."""
 
@@ -45,7 +45,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
 
 
 def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
-    """Return the usage in words; `unknown` is the text for an unknown cost."""
+    """Return the usage in words. `unknown` is the text for an unknown cost."""
     share = 100 * usage.cached_tokens // max(usage.input_tokens, 1)
     cached = f" ({usage.cached_tokens:,} of them cached, {share}%)" if usage.cached_tokens else ""
     missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""

@@ -1,4 +1,4 @@
-"""The object of slash commands: the session, its parts, and its display."""
+"""The object that slash commands act on: the session, its parts, and its display."""
 
 from __future__ import annotations
 

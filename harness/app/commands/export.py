@@ -19,7 +19,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def export(conversation: Conversation, rest: str) -> None:
-    """Write the conversation to the named file, or to a new file in the state folder.
+    """Write the conversation to the named file, or to a new file in the state folder, outside any repository.
 
     Raises UsageError if the file cannot be written.
     """

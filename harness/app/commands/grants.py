@@ -75,7 +75,7 @@ def _answer(conversation: Conversation, grant: Grant) -> None:
 
 def _revoke(conversation: Conversation, grant: Grant) -> None:
     conversation.agent.log.session = conversation.session.identity
-    if not conversation.agent.gate.grants.revoke(grant):  # if others remain, the trace reports the rest
+    if not conversation.agent.gate.grants.revoke(grant):  # else the trace reports why it stays for later sessions
         conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
 
 

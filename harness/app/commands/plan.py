@@ -67,10 +67,10 @@ def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | No
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """Ask the user whether to carry out the plan, after a turn in plan mode. Return whether they agreed.
 
-    There is no question if the answer of the turn is itself a question. A reason given with a refusal becomes the
-    user's next message, and the next plan leads to the question again. After a refusal without a reason, there is no
-    further question until plan mode is entered again. The log record of the policy in force contains question and
-    answer. Raises LogError and PolicyError.
+    There is no question, and the result is false, if the answer of the turn is itself a question. A reason given with a
+    refusal becomes the user's next message, and the next plan leads to the question again. After a refusal without a
+    reason, there is no further question until plan mode is entered again. The log record of the policy in force
+    contains question and answer. Raises LogError and PolicyError.
     """
     text, held_policy = result.text.strip(), conversation.policy_before_plan
     if held_policy is None or result.stop is not StopReason.COMPLETED or not text:

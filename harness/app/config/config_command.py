@@ -51,7 +51,7 @@ _COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True),
 
 
 def _table(settings: Settings) -> Table:
-    """Return the settings with their origins; defaults are dim."""
+    """Return a table of the settings with their origins. Defaults are dimmed."""
     rows = []
     for table, name, setting in _all_settings(settings):
         cells = f"{table}.{name}" if table else name, "-" if setting.value is None else _toml(setting.value)
@@ -61,7 +61,7 @@ def _table(settings: Settings) -> Table:
 
 
 def _all_settings(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
-    """Yield table, key and setting, in the order of the file; unset values are `None`."""
+    """Yield table, key and setting, in the order of the file. Unset values are `None`."""
     yield from _plain(settings, [key for key in SETTINGS if "." not in key])
     yield from _answers("", settings.of_model)
     yield from _plain(settings, [key for key in SETTINGS if "." in key])

@@ -34,7 +34,7 @@ _SERVER = "server"
 _PRICES = field_names(Prices)
 _SHOWN = field_names(ModelFacts)
 _NOWHERE = "\0"
-"""Workspace path that contains no file. The stored table is written by the user, so that no real workspace matters."""
+"""Workspace path without any file, because only the user writes the stored table."""
 _LIST_SECONDS = 15.0
 """Timeout in seconds for the provider's list."""
 

@@ -23,7 +23,7 @@ class ShownTodo:
     def news(self, messages: Sequence[Message]) -> list[str]:
         """Return the lines of the conversation's list, safe to display. An unchanged list becomes one short line.
 
-        Empty if the list is unchanged and done, or if a list without open items was never shown before.
+        Empty if the list has no open items and is unchanged or new.
         """
         items, before = todo_of(messages), self._shown_items
         self._shown_items = items

@@ -76,7 +76,7 @@ class LineGuard:
         self._blank = True
         """Whether the line has no letter or digit yet.
 
-        This is stricter than the runner's test for blanks, since its comparison ignores some characters.
+        This covers more cases than the runner's test for blanks, whose comparison ignores some characters.
         """
         self._before = ""
 
