@@ -5,7 +5,6 @@ Read `calls` first: it joins the records about a call to one `LoggedCall`, and d
 the heads noted outside it; `signed_heads` signs them. Questions, statistics, pages and exports are in
 plugins/insight.
 
-All of it works on records that may have been tampered with: no value of theirs is trusted to be of its type, and
-`harness.log` decides whether a log verifies. Only `signed_heads` writes files; only `logged_changes` reads the files of a
-workspace.
+The records may have been tampered with: this code never trusts the type of a value in them. `harness.log` decides
+whether a log verifies. Only `signed_heads` writes files; only `logged_changes` reads the files of a workspace.
 """

@@ -1,4 +1,4 @@
-"""The names in a folder of results, as `harness batch` writes it and the questions about logs read it."""
+"""File names in a results folder. `harness batch` writes the folder; the questions about logs read it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _SUMMARY = regex(r"summary(-[0-9]+-of-[0-9]+)?\.jsonl?", re.ASCII)
 
 
 def summary_name(shard: tuple[int, int] | None) -> str:
-    """Return the name, without its ending, of what a batch writes of all its tasks; each shard has its own."""
+    """Return the name, without its ending, of a batch's summary of all its tasks. Each shard writes its own summary."""
     return "summary" if shard is None else "summary-{}-of-{}".format(*shard)
 
 
 def is_summary(name: str) -> bool:
-    """Say whether a file of this name in a folder of results is a summary: no task is called so."""
+    """Return whether a file of this name in a results folder is a summary. No task has such a name."""
     return bool(_SUMMARY.fullmatch(name))
 
 
 def task_of(log: str) -> str:
-    """Return the task that a log is of, as its path says: `results/TASK/attempts/1/log.jsonl`; empty for any other log."""
+    """Return the task from the path of its log (`results/TASK/attempts/1/log.jsonl`). Empty for any other log."""
     match log.split("/"):
         case [*_, task, folder, number, name] if (folder, name) == (ATTEMPTS, LOG) and number.isdecimal():
             return task

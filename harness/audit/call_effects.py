@@ -1,6 +1,6 @@
-"""Permitted effects of calls, by their verdicts: paths that they read and write, the network.
+"""Permitted effects of calls, from their verdicts: paths that they read and write, the network.
 
-The real effects of a command are not recorded: these are the known targets of its verdict, and further possible ones.
+The log does not record the real effects of a command. Its verdict names known targets and further possible ones.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class CallEffects(Record):
     reads: tuple[str, ...]
     """Known paths that it read."""
     reads_known: bool
-    """Whether it reads nothing else."""
+    """Whether `reads` is complete."""
     writes: tuple[str, ...]
     """Known paths that it wrote."""
     writes_known: bool
-    """Whether it writes nothing else, but for `may_write`."""
+    """Whether `writes` and `may_write` are complete."""
     may_write: tuple[str, ...]
-    """Further places that it might write, with everything below, in a policy's form: `.` is the workspace."""
+    """Further places that it might write, with everything below. Written as in a policy: `.` is the workspace."""
     network: bool
     hosts: tuple[str, ...]
-    """Hosts that it could reach without the whole network, in a policy's form."""
+    """Hosts that it could reach without access to the whole network. Written as in a policy."""
     left_out: int
-    """Paths that the log does not name: it keeps the first 20."""
+    """Number of paths that the log does not name. It names the first 20."""
     is_unheld: bool
     """Whether it ran unconfined: it might have done anything that its user may do."""
 
@@ -59,7 +59,7 @@ class CallEffects(Record):
 
     @property
     def targets(self) -> dict[str, JsonValue]:
-        """Its fields for JSON, beside the call."""
+        """The effects as fields for JSON, without the fields of the call."""
         return {
             "reads": list[JsonValue](self.reads),
             "reads_known": self.reads_known,
@@ -84,7 +84,7 @@ class CallEffects(Record):
 
 
 MOST_PATHS = 5
-"""Maximum number of named paths of one kind; the others are counted, and the JSON form has them."""
+"""Maximum number of paths of one kind in the text. It gives the number of the rest; the JSON form has all."""
 
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
@@ -134,7 +134,7 @@ class Reads(Record):
     files: tuple[FileRead, ...]
     """Files in the order of their paths."""
     unknown: tuple[CallEffects, ...]
-    """The calls of which that is not known, or not all."""
+    """Calls whose reads are unknown, wholly or in part."""
 
 
 def effects_of(call: LoggedCall) -> CallEffects | None:
@@ -163,7 +163,7 @@ def effects_of(call: LoggedCall) -> CallEffects | None:
 
 
 def _light(call: LoggedCall) -> LoggedCall:
-    """Return a call without what is long in its records: many of them are kept while a log is read."""
+    """Return a call without the long fields of its records, since many calls are in memory while a log is read."""
     decision = {name: value for name, value in call.decision.items() if name not in ("facets", "effects")}
     proposed, intent, outcome = (
         {name: record[name] for name in ("call", "time", "tool", "status") if name in record}
@@ -178,7 +178,7 @@ def effects_of_calls(calls: Iterable[LoggedCall]) -> Iterator[CallEffects]:
 
 
 def reads_of(calls: Iterable[LoggedCall]) -> Reads:
-    """Return the files that these calls read; keeps an entry a call and path."""
+    """Return the files that these calls read. Keeps one entry in memory per call and path."""
     files: dict[str, list[CallEffects]] = {}
     unknown = []
     for reach in effects_of_calls(calls):
@@ -202,7 +202,7 @@ def _left_out(effects: Mapping[str, JsonValue], name: str) -> int:
 
 
 def _is_outside(place: str, workspace: str) -> bool:
-    """Return whether a policy's place is outside: relative ones are of the workspace."""
+    """Return whether a place from a policy is outside the workspace. A relative place is inside."""
     if place.startswith("~"):
         return True
     return place.startswith("/") and not (workspace and is_within(posixpath.normpath(place), workspace))

@@ -1,6 +1,6 @@
-"""A call as the log records it: one pass over the records joins those about a call into one `LoggedCall`.
+"""Calls in a log: one pass over its records joins all records about a call into one `LoggedCall`.
 
-No value of a record can be trusted, since the log may have been tampered with.
+Never trust a value of a record: the log may have been tampered with.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Fate(Enum):
     RAN = "ran"
     """It ran. Its outcome says how it ended; it may have failed."""
     REFUSED = "refused"
-    """The policy, or an approver, said no."""
+    """The policy or an approver refused it."""
     INVALID = "invalid"
     """It could not be prepared."""
     NOT_RUN = "not run"
     """The run ended before its turn."""
     UNKNOWN = "unknown"
-    """It was begun and has no end: it may have run, wholly or in part."""
+    """It has an intent and no outcome: it may have run, wholly or in part."""
     OPEN = "open"
-    """The log ends before it was begun."""
+    """The log ends before its intent."""
 
 
 def sign_of(status: str) -> str:
@@ -63,18 +63,18 @@ class Who(Enum):
     """The source of an answer. Only `who_answered` decides who counts as a person."""
 
     PERSON = "person"
-    """A person, or any unknown name: every named source can be quick or slow."""
+    """A person, or a source with any unknown name."""
     SCRIPT = "script"
-    """Prepared answers. They take no time to read."""
+    """Prepared answers. Their duration tells nothing about reading."""
     OUTSIDE = "outside"
-    """A client or an approver outside: what sits behind it, and whether that reads, is not known."""
+    """A client or an approver outside harness. Harness cannot tell whether a person reads the questions."""
     NOBODY = "nobody"
     UNSAID = "unsaid"
     """There is no answer, or the log does not name its source."""
 
 
 QUICK_SECONDS = 1.0
-"""Seconds below which the question was hardly read."""
+"""An answer in fewer seconds counts as quick: the question was hardly read."""
 
 
 def who_answered(answer: str, by: str) -> Who:
@@ -89,13 +89,13 @@ def who_answered(answer: str, by: str) -> Who:
 
 
 def answerer(record: LogRecord) -> str:
-    """Return the source of an answer in the log's words, a client or an approver with its own name; safe to show."""
+    """Return the source of an answer in the log's words, safe to show. It includes the name of a client or approver."""
     by, name = visible_line(word(record.get("by")), 60), visible_line(word(record.get("who")), 100)
     return f"{by} ({name})" if name else by
 
 
 def is_typed(proposed: LogRecord) -> bool:
-    """Say whether the person typed the call at the prompt (`!command`)."""
+    """Return whether the user typed the call at the prompt (`!command`)."""
     return proposed.get("by") == "person"
 
 
@@ -106,9 +106,9 @@ class LoggedCall(Record):
     """Path of the log."""
     session: str
     number: str
-    """The number in the log; a whole number in every log that verifies."""
+    """The call's number in the log; a whole number in every log that verifies."""
     started: LogRecord
-    """The record that began its session."""
+    """The `session_started` record of its session."""
     proposed: LogRecord = _NOTHING
     decision: LogRecord = _NOTHING
     asked: LogRecord = _NOTHING
@@ -125,7 +125,7 @@ class LoggedCall(Record):
 
     @property
     def decided(self) -> str:
-        """`auto`, `confirm`, `deny`, `block`, or `none` where nothing judged it; empty where the log does not say."""
+        """`auto`, `confirm`, `deny`, `block`, or `none` for a call that was not judged. Empty if the log lacks it."""
         return text(self.decision, "decision")
 
     @property
@@ -135,7 +135,7 @@ class LoggedCall(Record):
 
     @property
     def summary(self) -> str:
-        """The call in one line: hostile text."""
+        """The call in one line. Untrusted text."""
         return text(self.decision, "summary") or text(self.proposed, "arguments")
 
     @property
@@ -150,12 +150,12 @@ class LoggedCall(Record):
 
     @property
     def user(self) -> str:
-        """The account of the operating system under which the session ran; empty where the log does not say."""
+        """The operating system account that ran the session. Empty if the log lacks it."""
         return text(self.started, "user")
 
     @property
     def answer(self) -> str:
-        """`yes`, `no`, `stop`, `nobody` or `edit`; empty where the log has no answer."""
+        """`yes`, `no`, `stop`, `nobody` or `edit`. Empty if the log has no answer."""
         return text(self.answered, "answer")
 
     @property
@@ -170,13 +170,13 @@ class LoggedCall(Record):
 
     @property
     def is_quick(self) -> bool:
-        """Whether a person answered in under QUICK_SECONDS, in any way. A call that they typed does not count."""
+        """Whether a person gave any answer in under QUICK_SECONDS. False for a call that the person typed."""
         by_person = self.answered_by is Who.PERSON and not is_typed(self.proposed)
         return by_person and self.waited is not None and self.waited < QUICK_SECONDS
 
     @property
     def task(self) -> str:
-        """The task of a batch whose log this is; empty for any other log."""
+        """The batch task that wrote the log. Empty for any other log."""
         return task_of(self.log)
 
     @property
@@ -187,25 +187,25 @@ class LoggedCall(Record):
 
 
 MOST_IN_FLIGHT = 10_000
-"""Calls without an end. A forged log may hold any number."""
+"""Maximum number of calls without an outcome. Only a forged log has more."""
 
 
 class Joiner:
-    """Joins records to calls as they come.
+    """Joins records to calls, one record at a time.
 
-    It keeps only the calls in flight and the records that began the sessions: memory grows with those, not with the log.
+    It keeps only the calls in flight and the first record of each session, so its memory does not grow with the log.
     """
 
     def __init__(self, log: str) -> None:
-        """Take the path of the log. Every call will name it."""
+        """Initialize with the path of the log, which every call will name."""
         self._log = log
         self._started: dict[str, LogRecord] = {}
         self._flying: dict[str, dict[str, dict[str, LogRecord]]] = {}
-        """The calls in flight, by session, in the order of the log: the end of a session concerns its own calls only."""
+        """The calls in flight, by session, in the order of the log. The end of a session ends only its own calls."""
         self._count = 0
 
     def take(self, record: LogRecord) -> LoggedCall | None:
-        """Take in one record; return the call that it ends, if it is an outcome."""
+        """Add one record. Return the finished call if the record is an outcome, otherwise `None`."""
         kind, session = text(record, "kind"), text(record, "session")
         if kind == "session_started":
             self._started[session] = record
@@ -219,20 +219,20 @@ class Joiner:
         return None
 
     def is_full_for(self, record: LogRecord) -> bool:
-        """Say whether a record about a call begins one more than any log holds in flight that was not forged."""
+        """Return whether `record` would begin more than MOST_IN_FLIGHT calls in flight, as only a forged log does."""
         if self._count < MOST_IN_FLIGHT:
             return False
         return word(record.get("call")) not in self._flying.get(text(record, "session"), {})
 
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
-        """Yield the calls without an end, of one session or of all (session by session), and forget them."""
+        """Yield and drop the calls without an outcome: those of `session`, or of every session in turn if `None`."""
         for session_name in [*self._flying] if session is None else [session]:
             calls = self.open(session_name)
             self._count -= len(self._flying.pop(session_name, ()))
             yield from calls
 
     def open(self, session: str) -> list[LoggedCall]:
-        """Return the calls of a session that have no end so far."""
+        """Return the calls of a session that have no outcome so far."""
         return [self._call(session, name, records) for name, records in self._flying.get(session, {}).items()]
 
     def _call(self, session: str, name: str, records: Mapping[str, LogRecord]) -> LoggedCall:
@@ -241,7 +241,10 @@ class Joiner:
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:
-    """Yield the calls in these records of the log at path `log`: each at its outcome, and those without one last."""
+    """Yield the calls in these records of the log at path `log`.
+
+    A call is yielded once its outcome is read. Calls without an outcome are yielded last.
+    """
     joiner = Joiner(log)
     for record in records:
         call = joiner.take(record)
@@ -251,27 +254,27 @@ def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]
 
 
 class AuditedLogs(Protocol):
-    """The logs that a report or an export is about. They may be read any number of times. Reading raises LogError."""
+    """The logs of a report or an export. They can be read any number of times. Reading raises LogError."""
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The files."""
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
-        """Every record of these kinds (None: all) with its log's path, in order."""
+        """Yield the path of the log and the record, in order, for each record of these kinds (all kinds if `None`)."""
 
     def calls(self) -> Iterator[LoggedCall]:
-        """Every call, each after its end was read."""
+        """Yield every call once its outcome has been read."""
 
 
 def text(record: LogRecord, name: str) -> str:
-    """Return a text of a record; empty where it is none."""
+    """Return a text field of a record. Empty if the field is missing or not a text."""
     value = record.get(name)
     return value if isinstance(value, str) else ""
 
 
 def number(record: LogRecord, name: str) -> float | None:
-    """Return a number of a record; None where it is none, or too large for any clock or counter."""
+    """Return a number field of a record. `None` if it is missing, not a number, or too large for a clock or counter."""
     value: JsonValue = record.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
         return None
@@ -279,23 +282,24 @@ def number(record: LogRecord, name: str) -> float | None:
 
 
 def count_of(record: LogRecord, name: str) -> int:
-    """Return a count of a record; 0 where it is none, or does not fit into 63 bits."""
+    """Return a count field of a record. 0 if it is missing, not a whole number, negative, or longer than 63 bits."""
     return max(0, whole_number(record.get(name)) or 0)
 
 
 def usage_in(record: LogRecord) -> Usage:
-    """Return the usage of a request, by its record."""
+    """Return the token usage in the record of a model reply."""
     return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
 def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """Return the objects of a list in a record, which may hold anything."""
+    """Return the objects in a list from a record. Other items are skipped. Empty if `value` is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def hosts_of(outcome: LogRecord, *, allowed: bool) -> list[str]:
-    """Return the reached or refused hosts of a command with network by host: `HOST:PORT`, each once, not safe to
-    show.
+    """Return the hosts that a command with network access by host reached or was refused.
+
+    Each is `HOST:PORT` and is listed once. Untrusted text, not safe to show.
     """
     alike = (
         connection
@@ -308,7 +312,7 @@ def hosts_of(outcome: LogRecord, *, allowed: bool) -> list[str]:
 
 
 def word(value: object) -> str:
-    """Return any value of a record as text: a text as it is, a number in digits."""
+    """Return a value of a record as text: texts unchanged, numbers in digits, a placeholder for lists and objects."""
     match value:
         case str():
             return value
@@ -356,7 +360,7 @@ def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
 
 
 def call_number(call: LoggedCall) -> JsonValue:
-    """Return the call's number; as text where the log has none there that fits into 63 bits."""
+    """Return the call's number. A text if the log's value is not a whole number of at most 63 bits."""
     number = whole_number(next((record.get("call") for record in call.records), None))
     return call.number if number is None else number
 
@@ -376,11 +380,11 @@ def _scalar(value: JsonValue) -> JsonValue:
 
 
 FAILED_STATUSES = frozenset(RAN) - {"ok"}
-"""The statuses of a call that ran and did not end well."""
+"""The statuses of a call that ran and failed."""
 
 
 class CallStanding(Enum):
-    """The source of a call's permission, or its fate without one. In the order of a page's list."""
+    """The source of a call's permission, or its fate without one. The order is that of the list on a report page."""
 
     UNASKED = "unasked"
     APPROVED = "approved"
@@ -421,12 +425,12 @@ def standing_of(call: LoggedCall) -> CallStanding:
 
 
 def did_fail(call: LoggedCall) -> bool:
-    """Say whether a call ran and did not end well."""
+    """Return whether a call ran and failed."""
     return call.fate is Fate.RAN and text(call.outcome, "status") in FAILED_STATUSES
 
 
 def rule_of(call: LoggedCall) -> str:
-    """Return the deciding part of a call, with file and line if the log has them: hostile text."""
+    """Return the deciding part of a call, with file and line if the log has them. Untrusted text."""
     by = call.by
     file, line = text(call.decision, "file"), call.decision.get("line")
     if not file or file in by:
@@ -435,7 +439,7 @@ def rule_of(call: LoggedCall) -> str:
 
 
 def sign_of_call(call: LoggedCall) -> str:
-    """Return the sign of a call in a time line; `??` where nothing in the log allows the call."""
+    """Return the sign of a call in a time line. `??` for a call that ran without a permission in the log."""
     standing = standing_of(call)
     if standing is CallStanding.UNACCOUNTED:
         return "??"

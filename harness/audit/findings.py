@@ -1,6 +1,6 @@
-"""Findings: the result of reading a log, compared with the heads noted outside it, and put into words.
+"""Findings: the result of verifying a log and comparing it with the heads noted outside it, as text.
 
-All reports on the state of a log are written here.
+Every message about the state of a log is written here.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Soundness(Enum):
     WHOLE = 0
     BROKEN = 1
     OPEN = 3
-    """Intact, and something in it has no end."""
+    """Intact, but a call or session has no end, or the last line is incomplete."""
     NO_HEAD = 4
-    """Intact, and no head to compare the end with."""
+    """Intact, but without a matching head to compare its end with."""
     UNREADABLE = 8
 
 
@@ -56,7 +56,7 @@ class GivenHead(Record):
 
     @property
     def noted(self) -> Mapping[int, frozenset[str]]:
-        """The heads that the log must have had, by its number of records: of this one, that is not known."""
+        """The heads that the log must have had, by its number of records. Always empty, since that is unknown here."""
         return {}
 
     def words(self) -> str:
@@ -92,7 +92,7 @@ class NotedHead(Record):
 
     known_head: KnownHead
     elsewhere: bool = False
-    """Whether that was found by the log's first session, and not by its path."""
+    """Whether the notes were found by the ID of the log's first session instead of by its path."""
 
     @property
     def source(self) -> str:
@@ -101,7 +101,7 @@ class NotedHead(Record):
 
     @property
     def end(self) -> str:
-        """The head that the log must end in; empty where none was noted when it was closed."""
+        """The head that the log must end in. Empty if no head was noted when the log was closed."""
         return self.known_head.head if self.known_head.closed else ""
 
     @property
@@ -117,18 +117,16 @@ class NotedHead(Record):
 
 
 KeptHead: TypeAlias = GivenHead | SignedHead | NotedHead
-"""Something that was kept of a log, outside it."""
+"""A head of a log that is kept outside the log."""
 
 
 class Evidence(Record):
     """The heads and the signature to compare a log with."""
 
     kept_heads: tuple[KeptHead, ...] = ()
-    """Heads to compare the log's end with: those that were requested, otherwise the heads file. All of them must
-    match.
-    """
+    """Heads that the log's end must match: the requested ones, otherwise those in the heads file."""
     noted: NotedHead | None = None
-    """The notes in the heads file, requested or not. The log must have had every head in them."""
+    """The notes in the heads file, also if another head was requested. The log must have had every head in them."""
     signature: Signature | None = None
     """Result of checking the signature. `None` if no check was requested."""
 
@@ -144,7 +142,7 @@ class Evidence(Record):
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether a signature was asked for, and there is none that counts."""
+        """Whether a signature was requested and no valid one exists."""
         return self.signature is not None and self.signature.note is None
 
     @property
@@ -162,7 +160,7 @@ class Evidence(Record):
         return heads
 
     def is_end(self, head: str) -> bool:
-        """Say whether `head` is the one that the log had when it was closed, by all that was asked for."""
+        """Return whether every kept head is `head`, and a requested signature is valid. False without a kept head."""
         return (
             bool(self.kept_heads)
             and not self.is_unsigned
@@ -199,8 +197,9 @@ class Findings(Record):
 
     @property
     def added(self) -> int:
-        """Number of records after the head that was noted when the log was closed. A session that continues a log
-        first notes that.
+        """Number of records after the head that was noted when the log was closed.
+
+        0 if a session continued the log, since it first notes that the log is open again.
         """
         known_head = self.evidence.known_head
         return (
@@ -221,12 +220,12 @@ class Findings(Record):
 def judge_log(
     path: str, heads: HeadsFile, *, given_head: str | None = None, signature: Signature | None = None
 ) -> Findings:
-    """Read one log, compare it with what was kept of it, and say what that showed.
+    """Verify one log, compare it with the heads kept outside it, and return the findings.
 
-    `given_head` is a hash that a person kept; `signature` what checking the signed note beside the log showed, where
-    that was asked for. Raises LogError if the log cannot be read, UsageError if the heads file cannot.
+    `given_head` is a hash that a person kept. `signature` is the result of checking the signed note beside the log;
+    `None` if no check was requested. Raises LogError if the log cannot be read, UsageError if the heads file cannot.
     """
-    # INVARIANT: what was noted is read before the log, which may be growing.
+    # INVARIANT: the notes are read before the log, which may be growing.
     known_head = heads.of_path(path)
     session = first_session(path) if known_head is None else ""
     elsewhere = heads.of_session(session) if session else None
@@ -258,7 +257,7 @@ def findings_of(path: str, evidence: Evidence, verification: Verification) -> Fi
 
 
 def _breaks(evidence: Evidence, verification: Verification) -> Iterator[str]:
-    """Yield the signs that this is not the log that was written."""
+    """Yield the reasons why this is not the log that harness wrote."""
     if verification.broken_line is not None:
         yield f"BROKEN at line {verification.broken_line} (byte {verification.broken_offset}): it {verification.problem}"
         return
@@ -273,7 +272,7 @@ def _breaks(evidence: Evidence, verification: Verification) -> Iterator[str]:
 
 
 def _missed(evidence: Evidence, verification: Verification) -> str:
-    """Return in which way a log does not pass through a head that was noted."""
+    """Return a description of how a log fails to match a noted head."""
     noted, count = evidence.noted, verification.missed or 0
     location = "in its signed head" if noted is None or count not in noted.noted else "in the heads file"
     if noted is not None and noted.elsewhere:
@@ -291,7 +290,7 @@ def _missed(evidence: Evidence, verification: Verification) -> str:
 
 
 def _added(evidence: Evidence, verification: Verification) -> Iterator[str]:
-    """Yield that records were added to a log that was closed: a session that goes on with one notes that first."""
+    """Yield a message if a closed log has more records. A session that continues a log first notes that it is open."""
     known_head = evidence.known_head
     if known_head is not None and known_head.closed and verification.records > known_head.records:
         yield (
@@ -327,7 +326,7 @@ def _jumps(verification: Verification) -> Iterator[str]:
 
 
 def _first_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the first of many lines, and how many are left out."""
+    """Yield the first MAX_TOLD lines, then the number of lines left out."""
     omitted = 0
     for number, line in enumerate(lines):
         if number < MAX_TOLD:

@@ -1,6 +1,6 @@
 """Helpers in the log's records: the session, the task and the usage of each. Never raises.
 
-Texts are hostile data: make them safe before showing them.
+The texts are untrusted: make them safe before showing them.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ class Helper:
     """Facts about one helper."""
 
     def __init__(self, session: str, parent: str, call: str, number: int) -> None:
-        """Begin to count."""
+        """Initialize with all counts at 0."""
         self.session = session
         self.parent = parent
-        """The caller's session."""
+        """Session that started the helper."""
         self.call = call
-        """The caller's call."""
+        """Number of the call that started the helper."""
         self.number = number
-        """Number of the helper in that session, from 1."""
+        """Number of the helper in the parent session, from 1."""
         self.task = ""
-        """Text of a model."""
+        """Task of the helper. Untrusted text of a model."""
         self.stop = ""
         """Stop reason of the helper. Empty while it runs."""
         self.requests = 0
         self.usage = Usage()
         self.last_usage = Usage()
-        """Usage of its last reply: the length of its conversation."""
+        """Usage of the helper's last reply, which tells the length of its conversation."""
         self.cost: float | None = 0.0
         """Cost in dollars. `None` if any part is unknown."""
         self.patch_file = ""
-        """Path of its changes, not safe to show."""
+        """Path of the patch file with its changes. Untrusted text, not safe to show."""
 
     @property
     def name(self) -> str:
@@ -52,14 +52,14 @@ class Helper:
 
 
 class HelperTree:
-    """The helpers of the sessions whose records it is given, in order."""
+    """The helpers of some sessions, collected from the records that `record` receives in order."""
 
     def __init__(self) -> None:
-        """Know of none."""
+        """Initialize without helpers."""
         self._helpers: dict[str, Helper] = {}
 
     def record(self, record: LogRecord) -> Helper | None:
-        """Take in one record; return the helper that it is of, or None."""
+        """Add one record. Return the helper whose session wrote it, or `None`."""
         kind, session = record.get("kind"), text(record, "session")
         if kind == "session_started" and (parent := text(record, "parent")) and len(self._helpers) < MOST_HELPERS:
             called_by = word(record.get("parent_call"))
@@ -86,7 +86,7 @@ class HelperTree:
         return tuple(helper for helper in self._helpers.values() if helper.parent == session)
 
     def get(self, session: str) -> Helper | None:
-        """Return the helper that works in a session, or None."""
+        """Return the helper that runs in a session, or `None`."""
         return self._helpers.get(session)
 
 

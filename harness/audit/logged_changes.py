@@ -1,4 +1,4 @@
-"""The files that calls changed, path by path, and the commands that could write without a record of what they wrote."""
+"""The files that calls changed, path by path, and the commands whose writes were permitted but not recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.log.order import LogRecord
 from harness.record import Record
 
 MOST_BYTES = 64_000_000
-"""Longer files are not looked at."""
+"""Maximum size, in bytes, of a file that is read. Longer files are not compared."""
 _PIECE_BYTES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -32,8 +32,8 @@ class FileOnDisk(Record):
 def file_on_disk(path: str) -> FileOnDisk:
     """Return the state of an absolute path.
 
-    Links are not followed in its last part, and only a regular file is opened: to open a device can have effects
-    (open(2)). Raises nothing: an obstacle is a `problem`.
+    A link as the last part of the path is not followed. Only regular files are opened, since opening a device can have
+    effects (open(2)). Never raises: an error is returned as `problem`.
     """
     if not path.startswith("/"):
         return FileOnDisk(problem="not an absolute path")
@@ -73,21 +73,21 @@ class OnDisk(Enum):
     """State of a file relative to its last logged change."""
 
     AS_LEFT = "as left"
-    """It is what the last call left."""
+    """The file has the content that the last call wrote."""
     AS_BEFORE = "as before"
-    """It has its content from before one of these calls: an undo, or a person, restored it."""
+    """The file has its content from before one of these calls: an undo or a person restored it."""
     CHANGED = "changed since"
     GONE = "gone"
     NOT_LOOKED_AT = "not looked at"
 
 
 class Image(Enum):
-    """Whether what a file was before is still there."""
+    """Whether the content from before a change is still stored."""
 
     KEPT = "kept"
     MISSING = "missing"
     NONE = "none"
-    """There was no file."""
+    """The file did not exist before."""
 
 
 class LoggedChange(Record):
@@ -96,31 +96,31 @@ class LoggedChange(Record):
     path: str
     time: str
     place: tuple[str, str]
-    """Session, and call as the log writes it."""
+    """Session, and number of the call as written in the log."""
     before_sha256: str | None
     after_sha256: str | None
     sure: bool
-    """False: the call has no end that says so; only the file itself can tell."""
+    """Whether the log confirms the change. If not, only the file itself shows whether the change happened."""
     image: Image
     why_not: str
     """Reason why it cannot be undone. Empty if it can."""
     undone: bool
-    """Whether an undoing says that it put back what this call did."""
+    """Whether a record says that an undo restored the file."""
     permitted_by: str
-    """`policy`, or who said yes: `person`, `script`, a name; `unknown` where the log does not say."""
+    """`policy`, or the approver: `person`, `script` or a name. `unknown` if the log lacks it."""
     by_person: bool
-    """Whether a person said yes."""
+    """Whether a person approved the call."""
     fields: Mapping[str, JsonValue]
     """The call's fields for JSON."""
 
     @property
     def created(self) -> bool | None:
-        """Whether the call made the file; None where the log does not say what was there before."""
+        """Whether the call created the file. `None` if the log lacks the state before."""
         return None if self.after_sha256 is None else self.before_sha256 is None
 
 
 class WritingCommand(Record):
-    """A call that could write, without a record of what it wrote."""
+    """A call that could write but whose writes were not recorded."""
 
     summary: str
     reach: CallEffects
@@ -133,21 +133,21 @@ class WritingCommand(Record):
 
 
 class ChangedFile(Record):
-    """A path with its changes in order, and what is there now."""
+    """A path with its changes in order, and its current state on disk."""
 
     path: str
     changes: tuple[LoggedChange, ...]
     on_disk: OnDisk
     problem: str
-    """Reason why it was not read."""
+    """Reason why it was not read. Empty if it was."""
 
     @property
     def hosts(self) -> list[str]:
-        """The machines on which it was changed, as far as the logs say."""
+        """The machines on which the file was changed, as far as the logs name them."""
         return sorted({host for change in self.changes if isinstance(host := change.fields.get("host"), str)})
 
     def rows(self, host: str) -> Iterator[dict[str, JsonValue]]:
-        """Yield its fields for JSON: the file, then each change; `host` is the machine whose disk was read."""
+        """Yield rows for JSON: the file, then each change. `host` is the machine whose disk was read."""
         yield {
             "row": "file",
             "path": self.path,
@@ -187,8 +187,8 @@ def found_changes(
 ) -> FoundChanges:
     """Return the changes of these calls, in their order.
 
-    `is_kept` returns whether the content with a digest is kept; `undone` are session and call of restored changes.
-    Keeps one entry a change, and none of the records.
+    `is_kept` returns whether the content with a digest is stored. `undone` has the session and call of each restored
+    change. Keeps one entry in memory per change, and no records.
     """
     put_back = frozenset(undone)
     changes: list[LoggedChange] = []
@@ -205,9 +205,9 @@ def found_changes(
 
 
 def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str], FileOnDisk]) -> Iterator[ChangedFile]:
-    """Yield the changes path by path, paths in the order of their names, changes in that of their times.
+    """Yield the changes of each path. Paths are sorted by name, the changes of a path by time.
 
-    Within a session the order of the log counts, whatever its clock.
+    The changes of one session stay in the order of the log, even if its clock went back.
     """
     by_path: dict[str, list[tuple[str, LoggedChange]]] = {}
     latest: dict[str, str] = {}
@@ -222,7 +222,7 @@ def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str],
 
 
 def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
-    """Yield session and call of each change that these records say was put back."""
+    """Yield session and call of each change that an undo in these records restored."""
     for record in records:
         if record["kind"] == "restored" and text(record, "result") in ("restored", "removed"):
             yield text(record, "of_session"), word(record.get("call"))
@@ -289,7 +289,10 @@ def _on_disk(changes: tuple[LoggedChange, ...], file: FileOnDisk) -> OnDisk:
 
 
 def _plain_records(call: LoggedCall) -> list[LogRecord]:
-    """Return the fields that `changes_to_undo` reads of a call, as texts: others could have any depth."""
+    """Return the fields of a call that `changes_to_undo` reads, with nested values as texts.
+
+    Other fields are dropped, since a forged log could nest them to any depth.
+    """
     number = call_number(call)
     plain: list[LogRecord] = []
     for kind, record in (("decision", call.decision), ("intent", call.intent), ("outcome", call.outcome)):

@@ -1,7 +1,7 @@
 """Signed heads: the size and head of a closed log as a small note beside it, signed and checked by ssh-keygen(1).
 
 A log `x.jsonl` gets `x.jsonl.head`, laid out like a note of the C2SP specifications (an origin, then lines, each ended by
-LF), and `x.jsonl.head.sig`. It never asks for anything: a key that has a passphrase works through the agent.
+LF), and `x.jsonl.head.sig`. No prompt is ever shown: a key with a passphrase works only through the SSH agent.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 
 NAMESPACE = "harness-log"
-"""Namespace of the signature: one that was made for another purpose does not count (ssh-keygen(1), -n)."""
+"""Namespace of the signature. A signature made for another purpose is invalid (ssh-keygen(1), -n)."""
 SECONDS = 10.0
-"""Time limit for ssh-keygen, in seconds: an agent may be asking the user to touch a key."""
+"""Time limit for ssh-keygen, in seconds. Long enough for a user to touch a hardware key."""
 MAX_NOTE_BYTES = 4096
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin")
-"""Folders to search for ssh-keygen. Never PATH: that may name folders that commands can write."""
+"""Folders to search for ssh-keygen. PATH is not used, since it may name folders that commands can write."""
 
 
 def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str]) -> None:
-    """Write the note and its signature beside the log at `path`; the former ones are replaced.
+    """Write the note and its signature beside the log at `path`, replacing earlier ones.
 
-    `key` is the path of an SSH key; of its public half where the agent holds the private one. Raises UsageError if
+    `key` is the path of an SSH key, or of its public half if the agent has the private key. Raises UsageError if
     ssh-keygen is missing, refuses, or takes longer than SECONDS, and if the files cannot be written.
     """
     beside = f"{os.path.abspath(path)}.head"
@@ -40,7 +40,7 @@ def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str
         if code != 0:
             raise UsageError(f"ssh-keygen does not sign with {key}: {errors}")
         sync_path(f"{temporary}.sig")
-        # INVARIANT: a signature never lies beside another note than its own; a crash leaves a note without one.
+        # INVARIANT: a signature is never beside a note that it does not sign. A crash can leave a note unsigned.
         remove_if_there(f"{beside}.sig")
         os.replace(temporary, beside)
         os.replace(f"{temporary}.sig", f"{beside}.sig")
@@ -93,10 +93,10 @@ def _principals(options: Sequence[str], environment: Mapping[str, str]) -> tuple
 
 
 def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str]) -> tuple[int, bytes, str]:
-    """Run ssh-keygen in a session of its own, without a terminal, and return its code, what it wrote, and what it told.
+    """Run ssh-keygen in a new session without a terminal. Return its exit code, its stdout and its error text.
 
-    Without a terminal and with SSH_ASKPASS_REQUIRE=never nothing can be asked (ssh(1)). Raises UsageError if it is not
-    there or does not end in time.
+    It cannot prompt without a terminal and with SSH_ASKPASS_REQUIRE=never (ssh(1)). Raises UsageError if ssh-keygen is
+    missing or takes longer than SECONDS.
     """
     import subprocess
 

@@ -10,11 +10,11 @@ Read these first, in this order:
 Then their parts:
 
     effects.py         the places that a judged command may write and reach: the grants of policies
-    session_grants.py  a person's grants at a question, for a session or for good
+    session_grants.py  a person's grants at a question, for the session or permanently
     destruction.py     irreversible effects, in words for the question
     tool_defaults.py   the decisions for calls that no rule matches
-    loader.py          a file to a `Policy`; rule_examples.py tries the examples of its rules
-    lint.py            certain mistakes in a policy file
+    loader.py          loads a file into a `Policy`; rule_examples.py checks the examples of its rules
+    lint.py            warnings about mistakes in a policy file
 
-Nothing in here runs, asks or writes. The meaning of a command line is read in harness/shell.
+This code runs no call, asks no question and writes no file. harness/shell parses command lines.
 """

@@ -1,4 +1,4 @@
-"""Decisions above every rule: the few effects that are always blocked, or always lead to a question."""
+"""Built-in decisions that override every rule: the few effects that are always blocked, denied or asked about."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Severity(Enum):
 
 
 class Finding(Record):
-    """Something that no rule can permit unasked."""
+    """A reason why no rule can make a call auto."""
 
     id: str
     severity: Severity
     reason: str
 
 
-# The names in which an edit is an execution later, and those of the files that build and test commands obey: by where each
-# is documented. Case-folded.
+# Names of files and folders whose content other programs execute or obey later, by the place of their documentation.
+# Case-folded.
 _PROTECTED: Mapping[str, str] = {
     "git-scm.com/docs, mercurial-scm.org, jj-vcs.dev, typicode.github.io/husky, lefthook.dev, pre-commit.com": (
         ".git .gitmodules .gitattributes .gitconfig .hg .svn .jj .husky lefthook.yml .lefthook.yml "
@@ -68,7 +68,7 @@ _PROTECTED: Mapping[str, str] = {
     ),
 }
 PROTECTED_NAMES = frozenset(" ".join(_PROTECTED.values()).split())
-"""Names of files and folders, at any depth."""
+"""Names of files and folders, at any depth, that other programs execute or obey later."""
 
 _ENTRY_POINTS: Mapping[str, str] = {
     "make(1), just.systems, taskfile.dev, cmake.org, docs.docker.com": (
@@ -87,7 +87,7 @@ _ENTRY_POINTS: Mapping[str, str] = {
     ),
 }
 ENTRY_POINTS = frozenset(" ".join(_ENTRY_POINTS.values()).split())
-"""Names of files, and patterns of names (`*`)."""
+"""Names of files that build and test commands run or obey, and patterns of such names (`*`)."""
 _ENTRY_PATTERNS = regex("|".join(translate(name) for name in sorted(ENTRY_POINTS) if "*" in name))
 
 # Patterns are compiled when first needed: most sessions need none of them.
@@ -105,19 +105,17 @@ _MACHINE_FACTS = frozenset(
     "/proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg /proc/filesystems /sys/fs/cgroup/cgroup.controllers "
     "/bin /usr/bin /usr/local/bin /usr/lib /usr/include".split()
 )
-"""Files, and folders whose names are listed, that describe the machine and reveal nothing about a person. To read
-only.
-"""
+"""Files, and folders to list, that describe the machine and reveal nothing about a person. Only reading is harmless."""
 _WHOLE_TREE = ("/*", "/**", "/.*", "/.")
 
 _FIND_NARROWS = frozenset(
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -newer -size -empty -mtime -mmin -ctime "
     "-cmin -atime -amin -user -group -perm -inum -samefile -links".split()
 )
-"""Tests of find that leave most files alone; `-type f` does not."""
-# Programs that may be given the words `rm -rf /` as text, or have a subcommand of that name. Their words count only where
-# the line also starts something that runs text. These lists decide what nobody can permit, hence they are short, and none
-# of those in programs/runners.py, which decide what is asked about and grow.
+"""Tests of find that exclude most files; `-type f` does not."""
+# Programs that may have `rm -rf /` as text in their words, or have a subcommand `rm`. Their words count only if the
+# line also starts a program that runs text. These lists decide on calls that no person can permit, so they are short.
+# They are separate from those in programs/runners.py, which decide on questions and may grow.
 _MENTIONS = frozenset("echo printf grep egrep fgrep rg git".split())
 _RUNS_TEXT = frozenset(
     "sh bash dash ash zsh ksh fish csh tcsh busybox eval source . exec command env sudo doas su ssh xargs parallel at batch "
@@ -129,8 +127,11 @@ _BEFORE_A_COMMAND = frozenset(
 
 
 def inspect_facet(facet: Facet, guarded: Sequence[str], hosts: Sequence[HostPattern] = ()) -> Finding | None:
-    """Return the strictest built-in finding on one facet, or None. `guarded` are absolute paths that nothing may write,
-    `hosts` the patterns by which rules name addresses that are not for everybody."""
+    """Return the strictest built-in finding on one facet, or `None`.
+
+    `guarded` are absolute paths that no call may write. `hosts` are the host patterns of rules, which can permit
+    non-public addresses.
+    """
     match facet:
         case Command():
             return _inspect_words(facet.argv, facet.paths, guarded)
@@ -157,7 +158,7 @@ def _deny(finding_id: str, reason: str) -> Finding:
 
 
 def _inspect_host(use: ToolUse, hosts: Sequence[HostPattern]) -> Finding | None:
-    """Return a finding on the host of a call. The tool that looks a name up judges its addresses by the same rules."""
+    """Return a finding on the host of a call. The tool that resolves a name checks its addresses by the same rules."""
     if not use.host:
         return None
 
@@ -197,7 +198,7 @@ def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
 
 
 def _find_deletes(words: Sequence[str]) -> bool:
-    """Say whether find would delete whole trees: it deletes, and one of its alternatives (`-o`) has no narrowing test."""
+    """Return whether find deletes whole trees: it deletes, and one of its `-o` alternatives has no narrowing test."""
     runs_rm = any(word in FIND_RUNS and name_of(after) == "rm" for word, after in pairwise(words))
     if "-delete" not in words and not (runs_rm and _deletes_recursively("rm", words)):
         return False
@@ -217,7 +218,7 @@ def _find_deletes(words: Sequence[str]) -> bool:
 
 
 def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
-    """Try the same on words that were only loosely split; a tree may be named with a pattern behind it (`/*`)."""
+    """Return a finding on text that was only loosely split into words. A folder may be followed by a pattern (`/*`)."""
     if re.search(_FORK_BOMB, facet.text):
         return _block("fork-bomb", "a fork bomb")
     places = {path.written: path for path in facet.paths}
@@ -235,9 +236,9 @@ def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
 
 
 def _program_positions(words: Sequence[str]) -> list[int]:
-    """Return the places at which a relevant program may begin: a deleting one anywhere, the others after a wrapper.
+    """Return the indexes at which a relevant program may begin: `rm` and `find` anywhere, others only after a wrapper.
 
-    Of several of one name only the first: everything after the others follows it too.
+    Only the first index of each name is returned, since its words include those after later ones.
     """
     first: dict[str, int] = {}
     for position, word in enumerate(words):
@@ -251,7 +252,7 @@ def _program_positions(words: Sequence[str]) -> list[int]:
 
 
 def _tree(word: str) -> str:
-    """Return the folder whose whole content `word` names: `~/*` is `~`, `/*` is `/`, `./*` is `.`."""
+    """Return the folder whose entire content `word` matches: `~` for `~/*`, `/` for `/*`, `.` for `./*`."""
     for ending in _WHOLE_TREE:
         if word.endswith(ending):
             return word[: -len(ending)] or "/"
@@ -275,7 +276,9 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         )
     if path.real in _HARMLESS_DEVICES:
         return None
-    if not writes and not path.tree and path.written.rstrip("/") in _MACHINE_FACTS:  # by this very name, not by a link
+    if (
+        not writes and not path.tree and path.written.rstrip("/") in _MACHINE_FACTS
+    ):  # only under this name, not through a link
         return None
     if path.real.startswith("/dev/") and re.match(_RAW_DEVICE, path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
@@ -302,7 +305,7 @@ def _inspect_write(path: PathAccess) -> Finding | None:
 
 
 def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
-    """Inspect a tool that may write: any argument may name the written file."""
+    """Return a finding on the use of a tool that may write. Any argument may name the written file."""
     if use.unseen:
         return _confirm("unseen-tool", use.unseen)
     if use.writes_nothing:
@@ -319,7 +322,7 @@ def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
 
 
 def _may_be(name: str, guard: str) -> bool:
-    """Say whether a name, relative to a folder that is not known here or absolute, may be, or lie in, a guarded path."""
+    """Return whether `name` may be a guarded path or inside one. A relative name is relative to an unknown folder."""
     return _is_within(name, guard) if name.startswith("/") else fold(f"/{guard}").endswith(fold(f"/{name}"))
 
 
@@ -328,13 +331,13 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def is_entry_name(name: str) -> bool:
-    """Return whether a case-folded file name is one of ENTRY_POINTS. False for a protected name, which asks by itself."""
+    """Return whether a case-folded file name matches ENTRY_POINTS. False for PROTECTED_NAMES, which have their own check."""
     return (name in ENTRY_POINTS or _ENTRY_PATTERNS.match(name) is not None) and name not in PROTECTED_NAMES
 
 
 def is_entry_point(path: str) -> bool:
     """Return whether build and test commands run or obey the file at `path` without naming it."""
     *folders, name = fold(path).split("/")
-    # A folder of that name takes the place of the module that `python -m` is told to run.
+    # A folder with the name of a module is run by `python -m` instead of the module.
     is_module = name.endswith(".py") and not {"pytest", "unittest"}.isdisjoint(folders[-1:])
-    return is_module or is_entry_name(name) or folders[-2:] == ["node_modules", ".bin"]  # what npm scripts call by name
+    return is_module or is_entry_name(name) or folders[-2:] == ["node_modules", ".bin"]  # programs that npm scripts run

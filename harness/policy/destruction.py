@@ -1,6 +1,7 @@
-"""Irreversible deletions and overwritings of a call, in words for the person at the question.
+"""Irreversible deletions and overwrites by a call, in words for the approval prompt.
 
-It forbids nothing: rules do that. It errs on the side of too much: a wrong hit costs a typed word.
+This code forbids no call: rules do that. It prefers wrong hits to missed ones, since a wrong hit only makes the user
+type a word.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ _CODE = regex(
 )
 """Destructive code in the text for an interpreter or a database."""
 _WINDOW = 200
-"""Words behind a name that are taken for its operands, where a text is only looked through."""
+"""Number of words after a program's name that count as its operands, in text that is only searched."""
 _OFTEN = 50
-"""Times that a text names a program; from then on a tenth of the window is looked at, since the words would be so many."""
+"""Number of times that a text names a program before the window shrinks to a tenth. Limits the work on long texts."""
 _PIECES = regex(r"[\s;&|()`'\"]+")
 _EMPTIES = regex(r"(?<![>&\d])>\|?\s*[^>&\s]")
-"""Output that goes over what a file holds (Bash manual, 3.6.2)."""
+"""Redirection that overwrites a file (Bash manual, 3.6.2)."""
 _PRINT_NOTHING = ((":",), ("true",), ("cat", "/dev/null"), ("echo", "-n"))
 _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
-"""Programs to which what they are fed is text, and nothing that is run: a diff may say what it likes."""
+"""Programs that do not execute their input, such as a diff."""
 
 
 def destroys(action: Action) -> tuple[str, ...]:
-    """Return the irreversible effects of `action`, one sentence each; empty without known ones.
+    """Return the irreversible effects of `action`, one sentence each. Empty if none are known.
 
-    Commands behind wrappers count too, and text that was not understood is taken at its worst: if it names a
-    destructive program, it destroys. The writes of file tools do not count, since undo keeps the old content.
+    Commands inside wrappers count too. Text that could not be parsed counts as destructive if it names a destructive
+    program. The writes of file tools do not count, since undo can restore the old content.
     """
     parts = tuple(action.all_facets())
     sentences = [reason for facet in parts for reason in _of_facet(action, facet)]
@@ -64,7 +65,7 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
             if facet.says_destroys:
                 yield f"the server of {facet.tool} says that it may destroy"
         case Unconfined():
-            # A word that is asked for too often is typed unread: nothing is lost yet by running unconfined.
+            # Running unconfined destroys nothing yet. Users who must type the word too often type it unread.
             return
 
 
@@ -72,7 +73,7 @@ def _of_command(command: Command) -> Iterator[str]:
     yield from losses(command.argv)
     if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
         yield "a file is emptied"
-    # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command, an alias is.
+    # `grep rm` only searches text, but `ssh host 'rm -r x'` runs it. A commit message is not a command; a git alias is.
     if program_named(command.argv[0]) != "git":
         if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN):
             yield from _of_text(" ".join(command.argv[1:]))
@@ -84,7 +85,7 @@ def _of_command(command: Command) -> Iterator[str]:
 
 
 def _obeys_what_it_is_fed(command: Command) -> bool:
-    """Return whether a command's input may be commands to it: text of the line, or the output of `echo`."""
+    """Return whether a command may execute its input: text of the line, or the output of `echo`."""
     return (
         command.fed and command.act not in (Act.LOOKS, Act.WRITES) and program_named(command.argv[0]) not in _TAKES_TEXT
     )
@@ -98,15 +99,15 @@ def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
 
 
 def _of_text(text: str) -> Iterator[str]:
-    """Yield the effects of text that any program runs."""
+    """Yield the irreversible effects of text that some program runs."""
     yield from _of_loose([piece for piece in _PIECES.split(text) if piece], is_understood=True)
     yield from _of_code(text)
 
 
 def _of_loose(words: Sequence[str], *, is_understood: bool) -> Iterator[str]:
-    """Try every word as the start of a command; with `is_understood` False, a name alone is enough.
+    """Yield the irreversible effects if any word starts a command. Without `is_understood`, some names alone suffice.
 
-    A program that was found to destroy is not tried again: a text may name one ten thousand times.
+    A program found destructive is not tried again, since a text may name it ten thousand times.
     """
     reported: set[str] = set()
     tried: dict[str, int] = {}

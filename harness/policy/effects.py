@@ -1,6 +1,4 @@
-"""Effects: the places and hosts that a judged call may use. They follow from its facets, and from the grants of
-policies.
-"""
+"""Effects: the places and hosts that a judged call may use, derived from its facets and the grants of policies."""
 
 from __future__ import annotations
 
@@ -37,10 +35,10 @@ DEFAULT_HIDE = (
     "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
     "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",
 )  # fmt: skip
-"""Places that commands cannot read, unless a policy shows them: keys, browsers' profiles, histories of shells."""
+"""Places that commands cannot read unless a policy shows them: keys, browser profiles, shell histories."""
 
 _HOLDS_GIT = frozenset((".", ".git"))
-"""Places whose writers may write the repository, even if its data is elsewhere."""
+"""Places with the repository. A command that may write one of them may write the repository's data elsewhere too."""
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 _GUESSED = (Act.RUNS, Act.UNKNOWN)
 """Acts that may have any effect on their operands, or none."""
@@ -54,13 +52,13 @@ class SandboxTable(Record):
     required: bool = False
     network: bool | None = None
     hosts: tuple[str, ...] | None = None
-    """The hosts, if `network` is a list; then `network` is `None`."""
+    """The hosts, if the key `network` is a list; the field `network` is `None` then."""
     write: tuple[str, ...] | None = None
     hide: tuple[str, ...] = ()
     show: tuple[str, ...] | None = None
-    """Entries of DEFAULT_HIDE that need not be hidden."""
+    """Entries of DEFAULT_HIDE that are not hidden."""
     trusted: bool = True
-    """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
+    """Whether the file may loosen limits. If not, its lists can only remove permissions and hide more places."""
 
     def tightening(self) -> SandboxTable:
         """Return the part that counts in an untrusted project."""
@@ -78,35 +76,35 @@ class SandboxTable(Record):
 
     @property
     def reach(self) -> Reach:
-        """The hosts that it lets be reached."""
+        """The hosts that the table permits."""
         return () if self.network is False else self.hosts
 
 
 class Sandbox(Record):
-    """The [sandbox] of all files together: bounds of an approved command without a model."""
+    """The [sandbox] of all files together: the limits of an approved command whose effects are not modelled."""
 
     write: tuple[str, ...]
     caches: tuple[str, ...]
     """Further places that only their own package managers may write."""
     network: bool
     hosts: tuple[str, ...]
-    """Hosts that may be reached even without the network."""
+    """Hosts that may be reached if `network` is `False`."""
     hide: tuple[str, ...]
     required: Origin | None
-    """The place that forbids unconfined commands. `None` if none does."""
+    """File and line that forbid unconfined commands. `None` if they are not forbidden."""
 
     def caches_of(self, parts: Iterable[Facet]) -> tuple[str, ...]:
-        """Return the caches that the commands among `parts` own, as far as these are open to their owners."""
+        """Return those of `caches` that the commands among `parts` own."""
         owned = {place for part in parts if isinstance(part, Command) for place in owned_caches(part)}
         return tuple(place for place in self.caches if place in owned)
 
 
 @lru_cache(maxsize=64)
 def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
-    """Combine all files: one no suffices, and a place is writable only if every file allows it.
+    """Combine the tables of all files. A permission holds only if every file grants it.
 
-    A place that any file hides is hidden, and so is DEFAULT_HIDE, except for places that every trusted file with such
-    a list shows.
+    A place is hidden if any file hides it. Places in DEFAULT_HIDE are hidden too, unless every trusted file with a
+    `show` list shows them.
     """
     lists = [table.write for table in tables if table.write is not None]
     if not any(table.write is not None and table.trusted for table in tables):
@@ -134,7 +132,7 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
 
 
 def _reach_in(reach: Reach, tables: Sequence[SandboxTable]) -> Reach:
-    """Return the hosts that every file allows."""
+    """Return the hosts in `reach` that every file allows."""
     for table in tables:
         reach = meet(reach, table.reach)
     return reach
@@ -147,7 +145,7 @@ def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _within(entry: str, folder: str) -> bool:
-    """Return whether an entry is in a folder, both as written. Doubtful cases are not."""
+    """Return whether an entry is in a folder, comparing both as written. False if in doubt."""
     folder = posixpath.normpath(folder)
     if folder == ".":
         return not entry.startswith(("/", "~"))
@@ -155,7 +153,7 @@ def _within(entry: str, folder: str) -> bool:
 
 
 def place_problem(place: str) -> str:
-    """Return the reason why a place cannot be granted or hidden, or an empty string: ambiguous, or too much."""
+    """Return the reason why a place cannot be granted or hidden (ambiguous or too wide), or an empty string."""
     parts = place.removesuffix("/").split("/")
     if not place or place != place.strip() or any(ord(char) < 32 or ord(char) == 127 for char in place):
         return "is no path"
@@ -175,9 +173,9 @@ def place_problem(place: str) -> str:
 
 
 def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], Reach]:
-    """Return the places and hosts that a rule grants: no more than every other file allows at all.
+    """Return the places and hosts that a rule grants, limited to those that every other file allows.
 
-    Within its own file a rule is the exception that it was written as; it does not override other files.
+    A rule overrides the [sandbox] of its own file, but not that of other files.
     """
     other_tables = [table for table in tables if table.origin.file != rule.origin.file]
     lists = [table.write for table in other_tables if table.write is not None]
@@ -195,21 +193,21 @@ def effects_of(
     keep: Sequence[str],
     named_hosts: Sequence[HostPattern] = (),
 ) -> Effects:
-    """Return the effects of an action with these parts, its facets and the operands of its commands.
+    """Return the effects of an action. `parts` are its facets and the operands of its commands.
 
-    `autos` are the auto rules that let a part of it run; their grants count. `asked_parts` are the parts behind the
-    question: all of a call with a question, except those that a program granted inside walls covers. `open_ended` is
-    set if a person or a default, and not rules, let a part without a model through: such a command gets the policy's
-    grants for all. A fully modelled part gets just its own effects, and a declared tool at most the declared ones,
-    whoever says yes. `named_hosts` are those of policy.named_hosts.
+    `autos` are the auto rules that permit one of its parts; the action gets their grants. `asked_parts` are the parts
+    that need approval: all parts of a call with a question, except those covered by a grant of a program inside walls.
+    `open_ended` is set if a person or a default, not a rule, permits a part without a model. Such a command gets the
+    policy's general grants. Whoever approves, a fully modelled part gets only its own effects, and a declared tool at
+    most the declared ones. `named_hosts` are those of policy.named_hosts.
 
-    INVARIANT: by a yes, a program granted inside walls gets no more than the parts need that the yes is for.
+    INVARIANT: an approval gives a program granted inside walls no more than the approved parts need.
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
     tool_use = next((part for part in parts if isinstance(part, ToolUse) and (part.host or part.stays_here)), None)
     if tool_use is not None:
-        # What [sandbox] says of the network is about commands: the host of this tool was judged by its name.
+        # The network setting of [sandbox] is for commands only: the host of this tool was judged by its name.
         host_names = tuple(pattern.text for pattern in named_hosts) if tool_use.host else ()
         return Effects(
             read=(),
@@ -277,9 +275,10 @@ def effects_of(
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
-    """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files.
+    """Return the paths that are certainly accessed.
 
-    The private temporary folder is open to every command that writes, and not among them.
+    Left out are words of a program that runs code, or is unknown, if they are only possibly files. Paths in the private
+    temporary folder are left out too, since every command may write there.
     """
     guessed: set[int] = set()
     for part in parts:
@@ -294,7 +293,7 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
 
 
 def is_bounded(facet: Facet) -> bool:
-    """Return whether a part has known greatest effects."""
+    """Return whether the maximum effects of a part are known."""
     match facet:
         case PathAccess() | Unconfined():
             return True

@@ -1,4 +1,4 @@
-"""Grants that a person may give at a question, the narrowest first. Pure: `WallsHere` has the kernel's abilities."""
+"""Grants to offer at an approval prompt, the narrowest first. Pure: `WallsHere` describes the kernel's abilities."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ class WallsHere(Record):
     """The workspace, links followed."""
     confines: bool
     hides: bool = False
-    """Whether files can be hidden from a command that writes nothing."""
+    """Whether files can be hidden from a command without write access."""
     missing: str = ""
-    """Reason for missing walls, in words."""
+    """Reason for missing walls, in words. Empty if there are walls."""
     hidden: tuple[str, ...] = ()
-    """Absolute files and folders of the workspace that a rule denies to read, and that the walls hide."""
+    """Absolute paths in the workspace that a rule denies to read and that the walls hide."""
     held_places: tuple[str, ...] = ()
-    """Absolute files and folders of the workspace that a rule forbids to write, or asks about, and that the walls hold."""
+    """Absolute paths in the workspace that a rule forbids to write, or asks about, and that the walls write-protect."""
     exposed: tuple[str, ...] = ()
-    """Files of both kinds, by their names in the workspace, where these walls can neither hide nor hold them."""
+    """Names in the workspace of such files that these walls can neither hide nor write-protect."""
     forbidden: tuple[str, ...] | None = ()
-    """All files that a rule forbids to write, or asks about, by such names; None where they cannot be looked for."""
+    """Names in the workspace of all files that a rule forbids to write, or asks about. `None` if they are unknown."""
 
 
 class GrantChoice(Record):
-    """One thing that may be granted."""
+    """One grant on offer."""
 
     name: str
-    """Name in a few words, for a list of choices; not yet safe to show."""
+    """Short name for a list of choices. Not yet safe to show."""
     patterns: tuple[GrantPattern, ...]
     session_only: bool = False
-    """Whether it cannot be kept for the workspace."""
+    """Whether the grant can be given for the session only, and not for the workspace."""
     asked_still: tuple[str, ...] = ()
-    """Parts of the call that it does not cover: they lead to a question next time too."""
+    """Parts of the call that the grant does not cover, and that need approval next time too."""
 
 
 class Offer(Record):
@@ -78,13 +78,13 @@ class Offer(Record):
     choices: tuple[GrantChoice, ...]
     """One or more choices, the narrowest first."""
     no_program: str = ""
-    """Reason why no program with any words is on offer for a command."""
+    """Reason why the offer for a command has no grant of its program with any words. Empty if it has one."""
 
 
 def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere) -> Offer | str:
-    """Return the grants on offer if `verdict` of `policy` asks about `action`; else the reason for none, in words.
+    """Return the grants on offer if `verdict` of `policy` asks about `action`, otherwise the reason for no offer.
 
-    INVARIANT: with a granted choice, the covered calls are AUTO, and have only the effects that the question showed.
+    INVARIANT: calls covered by a granted choice are AUTO, and have only the effects that the question showed.
     """
     asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
     if verdict.decision is not Decision.CONFIRM or not asking:
@@ -113,7 +113,7 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
 
 
 class _Question:
-    """Works out the choices of one question. A level returns the pattern for a part, or why there is none."""
+    """The choices of one question. A level is a function that returns the pattern for a part, or a reason for none."""
 
     def __init__(self, policy: Policy, action: Action, verdict: Verdict, walls: WallsHere) -> None:
         self._policy = policy
@@ -138,7 +138,7 @@ class _Question:
     def choice(
         self, name: str, level: Callable[[Facet], GrantPattern | str], asking: Sequence[int]
     ) -> GrantChoice | str:
-        """Return the choice of a level: for all the parts that it can be had for; else why for none."""
+        """Return the choice of a level, or the reason for none. It covers every part with a pattern at this level."""
         patterns: dict[int, GrantPattern] = {}
         problems: dict[int, str] = {}
         for place in asking:
@@ -155,7 +155,7 @@ class _Question:
         unsound = self._unsound(granted, patterns.keys()) if granted else next(iter(problems.values()))
         if unsound:
             return unsound
-        if name == _EXACT and any(pattern.path for pattern in granted):  # of a file: whatever is written there later
+        if name == _EXACT and any(pattern.path for pattern in granted):  # a file's grant covers any later content
             name = "; ".join(pattern.name for pattern in granted)
         return GrantChoice(
             name=name,
@@ -165,7 +165,7 @@ class _Question:
         )
 
     def _useless(self, granted: Collection[int], problems: Collection[int]) -> Sequence[int]:
-        """Return the parts that would be asked about all the same: with what runs them, or with a path of theirs."""
+        """Return the granted parts that need approval anyway, since their wrapper or one of their paths has no grant."""
         facets = [self._verdict.facets[place].facet for place in problems]
         runners = {facet.argv for facet in facets if isinstance(facet, Command)}
         paths = [facet for facet in facets if isinstance(facet, PathAccess)]
@@ -181,7 +181,7 @@ class _Question:
         return useless
 
     def exact(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for exactly a file, the words of a command, or the call of a tool from outside."""
+        """Return the pattern for exactly this file, these words of a command, or this call of an external tool."""
         if facet not in self._exact:
             self._exact[facet] = self._exactly(facet)
         return self._exact[facet]
@@ -208,12 +208,12 @@ class _Question:
                 return "no pattern describes this part of the call"
 
     def whole_tool(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for every call of a tool from outside; else what is exact."""
+        """Return the pattern for every call of an external tool. For other parts the same as `exact`."""
         exact = self.exact(facet)
         return replace(exact, arguments_sha256="") if self._is_use and isinstance(exact, GrantPattern) else exact
 
     def folder(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for the folder of a file; of a command its words."""
+        """Return the pattern for the folder of a file. For other parts the same as `exact`."""
         exact = self.exact(facet)
         if isinstance(exact, str) or not exact.path:
             return exact
@@ -221,13 +221,13 @@ class _Question:
         return replace(exact, path=f"{folder}/**") if folder else exact
 
     def all_edits(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for all files, where the call edits one."""
+        """Return the pattern for edits of all files, if the call edits one. For other parts the same as `exact`."""
         exact = self.exact(facet)
         edits = isinstance(exact, GrantPattern) and exact.path and self._action.kind.does is Does.WRITES
         return replace(exact, path=EVERYTHING) if edits and isinstance(exact, GrantPattern) else exact
 
     def program(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for a command's program with any words, inside walls; of a file that file."""
+        """Return the pattern for a command's program with any words, inside walls. For a file the same as `exact`."""
         command = command_of(facet)
         if command is None:
             return self.exact(facet)
@@ -241,7 +241,7 @@ class _Question:
         return pattern
 
     def program_with_network(self, facet: Facet) -> GrantPattern | str:
-        """Return the same with what a command gets that a person approves: the network, and folders that the policy names."""
+        """Return the pattern of `program` with the network and folders that the policy gives an approved command."""
         command = command_of(facet)
         if command is None:
             return self.exact(facet)
@@ -254,7 +254,7 @@ class _Question:
         return pattern if isinstance(pattern, str) else _with_reach(pattern, sandbox, command)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for every command that plainly works in the workspace, and what such a line writes there."""
+        """Return the pattern for every command that is known to work in the workspace only, and for its files there."""
         if self._action.kind.does is not Does.RUNS:
             return self.all_edits(facet)
         command = command_of(facet)
@@ -298,13 +298,13 @@ class _Question:
             return "the path is a folder, or a file with several names"
         if PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
             return "the name contains pattern characters"
-        edits = self._action.kind.does is Does.WRITES  # which read what they change
+        edits = self._action.kind.does is Does.WRITES  # edits read the file too
         tools = tuple(sorted({self._action.tool, *shipped_that(Does.WRITES)})) if edits else (self._action.tool,)
         access = (Access.READ, Access.WRITE) if edits or path.access is not Access.READ else (Access.READ,)
         return GrantPattern(tools=tools, path=f"/{path.names[-1]}", access=access)
 
     def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
-        """Return the reason why these grants would not have the stated effect, or an empty string."""
+        """Return the reason why these grants would not have the promised effect, or an empty string."""
         grants = [session_grant("grant", pattern) for pattern in patterns]
         for grant in grants:
             if problem := rule_problem(grant.rule):
@@ -327,7 +327,7 @@ def all_edits() -> GrantPattern:
 
 
 def command_of(facet: Facet) -> Command | None:
-    """Return the command that a part is, or the interpreter that is given a text."""
+    """Return the command of a part. For a text it is the interpreter that runs it. `None` for other parts."""
     match facet:
         case Command():
             return facet
@@ -338,18 +338,18 @@ def command_of(facet: Facet) -> Command | None:
 
 
 def _is_opaque(verdict: FacetVerdict) -> bool:
-    """Return whether a part is not understood, and no text that a program is given, which walls can hold."""
+    """Return whether a part could not be parsed. False for a whole text given to a program, since walls can hold it."""
     return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.is_whole)
 
 
 def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> GrantPattern:
-    """Return a pattern with what a command gets that a person approves."""
+    """Return the pattern with the network and the writable places of an approved command."""
     write = (*sandbox.write, *sandbox.caches_of((command,)))
     return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=write)
 
 
 def _rule_problem(verdict: FacetVerdict) -> str:
-    """Return the reason why a part behind the question can never be granted, or an empty string."""
+    """Return the reason why a part that needs approval can never be granted, or an empty string."""
     is_text = isinstance(verdict.facet, Opaque) and verdict.source is Source.OPAQUE
     if verdict.source is not Source.DEFAULT and not is_text:
         return f"{verdict.by} asks about this call; a grant cannot override that"
@@ -357,12 +357,12 @@ def _rule_problem(verdict: FacetVerdict) -> str:
 
 
 def _more(after: Effects, shown_effects: Effects) -> Iterator[str]:
-    """Yield the effects of a run with the grant that a plain yes would not have."""
+    """Yield the effects that a run has with the grant, but not with a plain yes."""
     if after.network and not shown_effects.network:
         yield "the network"
     if not shown_effects.network:
         yield from (host for host in after.hosts if host not in shown_effects.hosts)
-    # The workspace: a program inside walls may write it, and the choice says so.
+    # The workspace is left out: a program inside walls may write it, and the choice says so.
     yield from (place for place in after.granted if place not in (*shown_effects.granted, *DEFAULT_WRITE))
     if after.enforcement is Enforcement.OFF and shown_effects.enforcement is not Enforcement.OFF:
         yield "to run unconfined"

@@ -1,4 +1,4 @@
-"""Grants of a program with any words: their scope, and the programs that never get one. Pure."""
+"""Grants of a program with any words: their scope, and the programs that cannot be granted. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
-"""Acts with a known network use."""
+"""Acts of commands whose network use is known."""
 _SUBCOMMANDS = frozenset(
     "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
     "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
 )
-"""Programs whose first word says what they do: the word belongs to what is granted."""
+"""Programs with subcommands. A grant includes the subcommand."""
 _SHELLS = frozenset("sh bash dash zsh fish ksh".split())
-"""Shells, for which the script is granted instead."""
+"""Shells. A grant includes the script."""
 _NEVER: Mapping[tuple[str, ...], str] = {
     **{
         (name,): "{} moves or removes files: there is no way back from any words of it"
@@ -32,21 +32,21 @@ _NEVER: Mapping[tuple[str, ...], str] = {
     },
     **{("git", word): "{} sets what git runs later" for word in "config remote submodule worktree".split()},
 }
-"""Beginnings of commands that ask each time, with the reason."""
+"""Beginnings of commands that are asked about each time, with the reason."""
 _OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
-"""Programs that act on other machines, which a grant for the workspace does not mean."""
+"""Programs that act on other machines, which a grant for the workspace does not cover."""
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
 )
-"""Such words: without the network there is nothing that they could do."""
+"""Subcommands that are useless without the network."""
 _FETCHES = frozenset(
     (("uv", "sync"), ("uv", "add"), ("uv", "lock"), ("cargo", "add"), ("bun", "add"), ("pnpm", "add"), ("yarn", "add"))
 )
-"""Words that fetch, for programs in which the word has that meaning only."""
+"""Programs and subcommands that fetch packages. Other programs use these words with another meaning."""
 _FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
-"""Wrappers that run a program of a package, which the walls hold like any other."""
+"""Wrappers that run a program of a package. The walls confine it like any other program."""
 _BUILDERS = frozenset("bunx cargo go golangci-lint gradle mvn npx pnpx sbt uvx".split())
-"""Owners of a cache that always need it."""
+"""Programs that own a cache and need it for every command."""
 CACHES: Mapping[str, frozenset[str]] = {
     place: frozenset(owners.split())
     for place, owners in (
@@ -71,13 +71,13 @@ CACHES: Mapping[str, frozenset[str]] = {
 }
 """Caches of package managers and build tools, each with the programs that own it."""
 _RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql", "sqlite3", "m4"}
-"""Programs that run the words which their models do not cover."""
+"""Programs that run code from their words, and whose models do not cover it."""
 
 
 def granted_words(command: Command) -> tuple[str, ...] | str:
-    """Return the words that a command begins with, as they are granted with any others behind them; or why they cannot be.
+    """Return the first words of a command, for a grant with any words after them, or the reason why none is possible.
 
-    What runs it is granted, and with it what it runs.
+    If another command runs this one, the words are those of the other command, which then covers this one.
     """
     chain = (*command.run_by, command.argv)
     argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
@@ -92,16 +92,16 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
 
 
 def needs_network(words: Sequence[str]) -> bool:
-    """Return whether commands that begin so can do nothing without the network."""
+    """Return whether commands with this beginning are useless without the network."""
     return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (name_of(words[0]), *words[1:]) in _FETCHES
 
 
 def owned_caches(command: Command) -> tuple[str, ...]:
-    """Return the caches that a command, or its wrapper, owns: of a package manager while it fetches, of a build tool
-    always.
+    """Return the caches that a command or its wrapper owns.
 
-    INVARIANT: a path owns none, nor does a name that is looked up in another PATH: either may be a file of the
-    workspace.
+    A build tool always owns its cache, a package manager only while it fetches packages.
+
+    INVARIANT: a program given as a path owns no cache, and none does if PATH is set: it may be a file in the workspace.
     """
     if "PATH" in command.variables:
         return ()
@@ -114,10 +114,10 @@ def _fetches(words: Sequence[str]) -> bool:
 
 
 def is_known_work(command: Command, root: str) -> bool:
-    """Return whether a command plainly works in the workspace at `root`, and needs no more.
+    """Return whether a command is known to work only in the workspace at `root`.
 
-    False if it reaches the network, removes files, acts on the machine or on others, or sets up later runs: such a
-    command asks by itself. Also false for an unknown program, unless it is in the workspace.
+    False if it reaches the network, removes files, acts on the machine or on other machines, or configures later runs:
+    such a command needs its own approval. False for an unknown program too, unless it is a file in the workspace.
     """
     words = granted_words(command)
     if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
@@ -133,7 +133,7 @@ def _is_apart(words: Sequence[str]) -> bool:
 
 
 def _never(words: Sequence[str]) -> str:
-    """Return the reason why commands with this beginning are never granted with any words, or an empty string."""
+    """Return the reason in _NEVER why commands with this beginning cannot be granted, or an empty string."""
     name = name_of(words[0])
     return next(
         (
@@ -146,9 +146,7 @@ def _never(words: Sequence[str]) -> str:
 
 
 def program_problem(argv: Sequence[str], folder: str) -> str:
-    """Return the reason why a program with this beginning and any words cannot be granted even inside walls; or an
-    empty string.
-    """
+    """Return the reason why `argv` followed by any words cannot be granted even inside walls, or an empty string."""
     name = name_of(argv[0]) if argv else ""
     if not name:
         return "it names no program"

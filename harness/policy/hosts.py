@@ -1,9 +1,8 @@
 """Hosts: the names and addresses in a policy's list, and the public addresses of the internet.
 
 A pattern is an exact name (`example.org`), all names below one (`*.example.org`, not `example.org` itself), or an
-address (`192.0.2.7`, `[2001:db8::7]`), each followed by a port if it is neither 80 nor 443. `localhost` means
-127.0.0.1 and ::1 too. Names are compared in their ASCII form and in small letters, addresses as numbers. Pure:
-nothing is looked up here.
+address (`192.0.2.7`, `[2001:db8::7]`), each followed by a port if it is neither 80 nor 443. `localhost` matches
+127.0.0.1 and ::1 too. Names are compared in lower-case ASCII form, addresses as numbers. Pure: no name is resolved.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from harness.regex import regex
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 USUAL_PORTS = (80, 443)
-"""Ports of a pattern without one."""
+"""Ports of a pattern that names no port."""
 LONGEST_NAME = 253
 LOCALHOST = "localhost"
 LOOPBACK = ("127.0.0.1", "::1")
@@ -27,10 +26,10 @@ LOOPBACK = ("127.0.0.1", "::1")
 _LABEL = regex(r"^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMBER = regex(r"^(?:[0-9]+|0[xX][0-9a-fA-F]*)\Z")
 _READ_IN_TWO_WAYS = "\u00df\u1e9e\u03c2\u200c\u200d"
-"""Letters that the two standards of international names turn into different names."""
+"""Characters that the two standards for international domain names map to different names."""
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 _CLOUDS_OWN = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-"""Addresses behind which a provider tells a machine its secrets, and that Python (not every version) calls public."""
+"""Addresses at which cloud providers serve secrets to a machine. Some versions of Python count them as public."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
 
@@ -41,18 +40,18 @@ class HostPattern(Record):
     host: str
     """A name, or an address in its shortest form without brackets."""
     below: bool = False
-    """Whether it means every name below it instead of the name itself."""
+    """Whether the pattern matches every name below `host` instead of `host` itself."""
     port: int | None = None
-    """Port (default: USUAL_PORTS)."""
+    """Port. `None` for USUAL_PORTS."""
 
     @property
     def text(self) -> str:
-        """It as it is written in a policy."""
+        """The pattern as written in a policy."""
         host_text = f"*.{self.host}" if self.below else shown_host(self.host)
         return host_text if self.port is None else f"{host_text}:{self.port}"
 
     def matches(self, host: str, port: int) -> bool:
-        """Say whether it means that port of a host, which is written as `canonical_host` returns it."""
+        """Return whether the pattern matches this port of a host. `host` has the form that `canonical_host` returns."""
         if port not in (USUAL_PORTS if self.port is None else (self.port,)):
             return False
         if self.below:
@@ -61,7 +60,7 @@ class HostPattern(Record):
 
 
 def host_pattern(text: str) -> HostPattern:
-    """Return the pattern that a policy writes as `text`. Raises ValueError, whose text says what is wrong with it."""
+    """Return the pattern that a policy writes as `text`. Raises ValueError, whose text describes the problem."""
     if text.strip("*.") == "":
         raise ValueError("means every host: name them, as in example.org or *.example.org")
     host, port = split_port(text)
@@ -78,7 +77,7 @@ def host_pattern(text: str) -> HostPattern:
 
 @lru_cache(maxsize=256)
 def host_patterns(texts: tuple[str, ...]) -> tuple[HostPattern, ...]:
-    """Return the patterns of a list. Raises ValueError as `host_pattern` does, with the entry in front."""
+    """Return the patterns of a list. Raises ValueError like `host_pattern`, with the entry before the problem."""
     parsed_patterns = []
     for text in texts:
         try:
@@ -115,10 +114,10 @@ def port_of(text: str) -> int:
 
 
 def canonical_host(text: str) -> str:
-    """Return a name in ASCII and small letters without a last dot, or an address in its shortest form.
+    """Return a name in lower-case ASCII without a trailing dot, or an address in its shortest form.
 
-    An address of IPv4 within one of IPv6 (`::ffff:192.0.2.7`) is that address. Raises ValueError for what is neither, and
-    for a number that only some programs read as an address (`127.1`, `0x7f000001`).
+    An IPv4 address inside an IPv6 address (`::ffff:192.0.2.7`) is returned as IPv4. Raises ValueError if `text` is
+    neither a name nor an address, or is a number that only some programs read as an address (`127.1`, `0x7f000001`).
     """
     name = text.translate(_DOTS)
     if "%" in name:
@@ -137,7 +136,7 @@ def canonical_host(text: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Say whether a host, written as `canonical_host` returns it, is an address."""
+    """Return whether a host is an address. `host` has the form that `canonical_host` returns."""
     return _address(host) is not None
 
 
@@ -163,16 +162,16 @@ def _address(text: str) -> Address | None:
 
 
 def shown_host(host: str) -> str:
-    """Return a host in its form before a port: an address of IPv6 in brackets."""
+    """Return a host in the form used before a port: an IPv6 address gets brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 Reach: TypeAlias = "tuple[str, ...] | None"
-"""Reachable hosts, in the form of policies. `None` for every one; empty for none."""
+"""Reachable hosts, as written in policies. `None`: every host. Empty: no host."""
 
 
 def meet(reach: Reach, other: Reach) -> Reach:
-    """Return the hosts that both allow. Entries whose ranges only overlap do not count."""
+    """Return the hosts that both allow. An entry counts only if the other list covers it entirely."""
     if reach is None or other is None:
         return other if reach is None else reach
     both = [text for text in reach if _lies_in(text, other)] + [text for text in other if _lies_in(text, reach)]
@@ -180,7 +179,7 @@ def meet(reach: Reach, other: Reach) -> Reach:
 
 
 def _lies_in(text: str, entries: tuple[str, ...]) -> bool:
-    """Return whether one of a list covers an entry entirely."""
+    """Return whether one entry of a list covers `text` entirely."""
     (inner,) = host_patterns((text,))
     return any(_covers(outer, inner) for outer in host_patterns(entries))
 
@@ -194,15 +193,15 @@ def _covers(outer: HostPattern, inner: HostPattern) -> bool:
 
 
 def is_listed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
-    """Say whether a list means that port of a host, which is written as `canonical_host` returns it."""
+    """Return whether a pattern matches this port of a host. `host` has the form that `canonical_host` returns."""
     return any(pattern.matches(host, port) for pattern in patterns)
 
 
 def address_problem(patterns: Sequence[HostPattern], address: str, port: int) -> str:
     """Return the reason why an address of a listed name must not be reached, or an empty string.
 
-    A non-public address (private, loopback, link-local, metadata of clouds, in IPv6 too) must be in the list itself,
-    as an address or as `localhost`, since the owner of a name chooses its addresses.
+    The list itself must have a non-public address (private, loopback, link-local, cloud metadata, in IPv6 too), as an
+    address or as `localhost`. The name alone is not enough, since its owner chooses its addresses.
     """
     parsed = _address(address)
     if parsed is None:
@@ -214,7 +213,7 @@ def address_problem(patterns: Sequence[HostPattern], address: str, port: int) ->
 
 
 def _kind(address: Address) -> str:
-    """Return the kind of a non-public address, else an empty string."""
+    """Return the kind of a non-public address, or an empty string for a public one."""
     if any(address in network for network in _CLOUDS_OWN):
         return "a cloud's own address"
     if address.is_unspecified:
@@ -234,7 +233,7 @@ def _kind(address: Address) -> str:
 
 
 def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the address of IPv4 to which a gateway may turn one of IPv6."""
+    """Return the IPv4 address to which a gateway may translate an IPv6 address. `None` if there is none."""
     if address in _NAT64 or address in _COMPATIBLE:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.sixtofour or (address.teredo[1] if address.teredo else None)

@@ -1,6 +1,6 @@
 """Warnings about a policy that loads but does not express its author's intention.
 
-Only certain mistakes are reported: after one wrong warning, the next is not read.
+Only definite mistakes are reported, since users who see one wrong warning ignore the next.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class PolicyWarning(Record):
     problem: str
 
     def __str__(self) -> str:
-        """Return one line: file, line, rule, and what is the matter with it."""
+        """Return the warning as one line: file, line number, rule and problem."""
         place = f"[[rule]] {self.rule}" if self.rule else "[tools]"
         return f"{self.origin}: warning: {place}: {self.problem}"
 
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
-    """Return the warnings about a loaded policy: about [tools], then in the order of its rules."""
+    """Return the warnings about a loaded policy: first about [tools], then about each rule in order."""
     problems_found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
@@ -61,12 +61,15 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
 
 
 def _is_about_parts(rule: Rule) -> bool:
-    """Return whether a rule is about a part of calls: a rule about whole tools needs no example."""
+    """Return whether a rule matches parts of calls. A rule about whole tools needs no example."""
     return any(not isinstance(matcher, ToolMatcher) for matcher in rule.matchers)
 
 
 def _tools(policy: Policy) -> Iterator[PolicyWarning]:
-    """Yield the gaps and useless entries in each file's [tools]; a file that opens no tool only tightens."""
+    """Yield the gaps and useless entries in each file's [tools].
+
+    Gaps are reported only for a file that sets a tool to auto. Other files only tighten the policy.
+    """
     for file in dict.fromkeys(default.origin.file for default in policy.defaults):
         stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
         first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
@@ -87,7 +90,7 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
 
 
 def _reach(policy: Policy, rule: Rule, twin: Rule, strict: StrictRules) -> Iterator[str]:
-    """Yield the plainest reason why a rule can decide nothing. `twin` is the first rule of the same meaning."""
+    """Yield the main reason why a rule never decides a call. `twin` is the first rule with the same meaning."""
     if twin is not rule:
         yield f"says the same as rule {twin.label}"
     elif (stricter := strict.catching(rule)) is not None:
@@ -100,24 +103,24 @@ def _reach(policy: Policy, rule: Rule, twin: Rule, strict: StrictRules) -> Itera
 
 
 def _meaning(rule: Rule) -> Hashable:
-    """Return the meaning of a rule, without its words for people: two rules with equal meanings say the same of the same."""
+    """Return a key for the effect of a rule, without its texts for people. Rules with equal keys decide alike."""
     matchers = frozenset(matcher.meaning(auto=rule.is_auto) for matcher in rule.matchers)
     opens = frozenset(rule.opens.write), rule.opens.network, frozenset(rule.opens.hosts)
     return rule.decision, rule.layer, matchers, opens
 
 
 class StrictRules:
-    """The strict rules of a policy, listed so that only those are tried against a rule that may catch it."""
+    """An index of the strict rules of a policy, to compare a rule only with those that may catch it."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = sorted(
             (rule for rule in rules if rule.decision is not Decision.AUTO), key=lambda rule: -rule.decision
         )
-        """The strictest first, and of one decision in the order of the file."""
+        """The strict rules, strictest first. Rules with the same decision are in file order."""
         self._places: dict[Hashable, list[int]] = {}
-        """Indexes of the rules that need a word, by each word of one set (see `_needed`)."""
+        """Indexes of the rules that need one of some words, by each word of one set (see `_needed`)."""
         self._needing_none: list[int] = []
-        """Indexes of the others, which are tried against every rule."""
+        """Indexes of the rules that need no word. They are compared with every rule."""
         needed_by = [_needed(rule.matchers) for rule in self._rules]
         count = Counter(word for needed in needed_by for words in needed for word in words)
         for place, needed in enumerate(needed_by):
@@ -128,7 +131,7 @@ class StrictRules:
                 self._places.setdefault(word, []).append(place)
 
     def catching(self, rule: Rule) -> Rule | None:
-        """Return a stricter rule that matches everything that `rule` matches; the strictest of them."""
+        """Return the strictest rule that is stricter than `rule` and matches all that `rule` matches, or `None`."""
         words = frozenset[Hashable]().union(*_needed(_all_matchers(rule)))
         places = {*self._needing_none, *(place for word in words for place in self._places.get(word, ()))}
         stricter = (self._rules[place] for place in sorted(places) if self._rules[place].decision > rule.decision)
@@ -136,34 +139,38 @@ class StrictRules:
 
 
 def _needed(matchers: Sequence[Matcher]) -> list[frozenset[Hashable]]:
-    """Return sets of words, patterns and the like: a rule that one with these matchers catches has something of each set.
+    """Return sets of words, patterns and similar elements that a rule with these matchers needs.
 
-    So it is enough to list a rule under one of its sets, and the rarest has it tried least: among a hundred rules about
-    git, the one that denies `git push` is listed under `push` alone, and is not tried against one about `git log`.
+    A rule caught by it has an element of each set. So it is enough to index a rule under one of its sets, best under
+    the rarest. Example: among a hundred rules about git, the one that denies `git push` is indexed under `push` alone,
+    and is not compared with a rule about `git log`.
 
-    INVARIANT: `catches` is never true of a rule that has none of one set.
+    INVARIANT: `catches` is false for a rule without any element of one of these sets.
     """
     return [words for matcher in matchers for words in matcher.needed() if words]
 
 
 def _all_matchers(rule: Rule) -> tuple[Matcher, ...]:
-    """Return the matchers of a rule, and for one about commands the tools that run some, if it names no tools."""
+    """Return the matchers of a rule, and a matcher for the tools that run commands if it has `argv` but no `tool`."""
     if rule.argv is None or rule.tools:
         return rule.matchers
     return (*rule.matchers, ToolMatcher(names=_COMMANDS))
 
 
 def catches(strict: Rule, rule: Rule) -> bool:
-    """Return whether `strict`, of a stricter decision, matches all that `rule` matches. False where that is not sure."""
+    """Return whether `strict`, a rule with a stricter decision, matches all that `rule` matches. False if in doubt."""
     matchers = _all_matchers(rule)
     return all(any(matcher.implies(other, auto=rule.is_auto) for matcher in matchers) for other in strict.matchers)
 
 
 def _same_default(policy: Policy, rule: Rule) -> str:
-    """Return the default that makes an auto rule useless, in words, or an empty string: all its tools are auto."""
+    """Return a description of the defaults that make an auto rule useless, or an empty string.
+
+    An auto rule is useless if all its tools are auto by default.
+    """
     defaults_by_tool = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
     if defaults_by_tool.pop(UNCOVERED, None) and rule.argv is not None:
-        return ""  # what no model covers is no longer auto
+        return ""  # commands without a model are not auto by default
     tools = rule.tools or (_COMMANDS if rule.argv is not None else (*defaults_by_tool, "default"))
     tool_defaults = [defaults_by_tool.get(tool, defaults_by_tool.get("default")) for tool in tools]
     if any(default is None or default.decision is not Decision.AUTO for default in tool_defaults):
@@ -175,7 +182,7 @@ def _same_default(policy: Policy, rule: Rule) -> str:
 
 
 def _breadth(rule: Rule) -> Iterator[str]:
-    """Yield the reasons why an auto rule for commands is wider than any author intends."""
+    """Yield the reasons why an auto rule for commands is wider than its author can intend."""
     if rule.decision is not Decision.AUTO or rule.argv is None:
         return
     tokens, rest = rule.argv.tokens, rule.argv.rest
@@ -198,7 +205,7 @@ def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _patterns(rule: Rule) -> Iterator[str]:
-    """Yield the patterns of a rule that can never match, or whose match changes nothing."""
+    """Yield the problems with patterns of a rule that can never match, or whose match has no effect."""
     if (files := rule.files) is None:
         return
     only_read = all(tool_kind(tool).does is Does.READS for tool in rule.tools)
@@ -218,7 +225,7 @@ def _patterns(rule: Rule) -> Iterator[str]:
 
 
 def _grants(rule: Rule) -> Iterator[str]:
-    """Yield the reasons why commands of an auto rule run but cannot work: no writing, or no network."""
+    """Yield the reasons why commands of an auto rule run but cannot work: no writable place, or no network."""
     if rule.decision is not Decision.AUTO or rule.argv is None:
         return
     words = tuple(token[0] for token in rule.argv.tokens)
@@ -233,7 +240,10 @@ def _grants(rule: Rule) -> Iterator[str]:
 
 
 def _looks_absolute(pattern: str) -> bool:
-    """Return whether a pattern names a folder as every machine has it; `/etc/` alone may be a folder of the workspace."""
+    """Return whether a pattern looks like an absolute path on a usual machine.
+
+    False for `/etc/` alone, which may be a folder of the workspace.
+    """
     if not pattern.startswith("/"):
         return False
     first, _, rest = pattern[1:].partition("/")
@@ -244,7 +254,7 @@ def _looks_absolute(pattern: str) -> bool:
 
 
 def _protected(pattern: str) -> str:
-    """Return the part of a pattern whose files always ask before a write (built-in `protected`), or an empty string."""
+    """Return the part of a pattern that the built-in `protected` asks about before a write, or an empty string."""
     for part in pattern.strip("/").split("/"):
         path = PathAccess(
             written=part, real=f"/workspace/{part}", names=(part,), access=Access.WRITE, place=Place.INSIDE

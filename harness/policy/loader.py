@@ -1,6 +1,6 @@
-"""A policy file (TOML) to a `Policy`: every key is checked, and every rule's examples are run.
+"""The loader: turns a policy file (TOML) into a `Policy`. It checks every key and every rule's examples.
 
-What is not understood is not loaded: PolicyError names the file, the line, the key and the nearest known word. Only
+A file with anything unknown is rejected: PolicyError names the file, the line, the key and the nearest known word. Only
 `load_policy` reads a file.
 """
 
@@ -35,7 +35,7 @@ RULE_KEYS = (
     "id", "decision", *(key for kind in MATCHERS for key in kind.keys), "write", "network", "reason", "hint", *EXAMPLE_KEYS
 )  # fmt: skip
 TOOLS_KEYS = ("default", UNCOVERED, "readers")
-"""Keys under [tools] besides the tools."""
+"""Keys under [tools] that are not names of tools."""
 UNATTENDED_KEYS = ("confirm",)
 SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
 LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "command_seconds", "result_characters")
@@ -43,7 +43,7 @@ DECISION_WORDS = {decision.word: decision for decision in Decision}
 STRICT_WORDS = {word: decision for word, decision in DECISION_WORDS.items() if decision is not Decision.AUTO}
 
 MAX_POLICY_BYTES = 1_000_000
-"""A repository's policy is not the operator's own file."""
+"""Maximum size of a policy file, in bytes. A repository's file may have any size."""
 
 
 SHIPPED = ("default", "ci", "readonly", "demo")
@@ -51,9 +51,9 @@ SHIPPED = ("default", "ci", "readonly", "demo")
 
 
 def shipped_policy_path(name: str) -> str:
-    """Return the path of a policy that comes with the program.
+    """Return the path of a shipped policy.
 
-    In the wheel the policies lie inside the package, in the repository beside it.
+    The folder of policies is inside the package in the wheel, and beside the package in the repository.
     """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = os.path.join(package, "policies", f"{name}.toml")
@@ -63,13 +63,13 @@ def shipped_policy_path(name: str) -> str:
 def load_policy(
     path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
 ) -> Policy:
-    """Return the policy in the TOML file at `path`, or the shipped policy of that name: one of SHIPPED.
+    """Return the policy in the TOML file at `path`, or the shipped policy of that name (one of SHIPPED).
 
-    A shipped name means the shipped policy even if the current folder has a file of that name. `extra_tools` names
-    tools besides the shipped ones, which the file may mention. Without `examples` those of its rules are not tried:
-    for a caller who knows by the digest that they were.
+    A name in SHIPPED is the shipped policy even if the current folder has a file of that name. `extra_tools` are
+    further tools that the file may mention. Without `examples`, the examples of its rules are not checked: for a caller
+    who knows from the digest that they were checked before.
 
-    Raises PolicyError, whose text names file, line and key, if any part is not understood.
+    Raises PolicyError, whose text names file, line and key, if any part is invalid.
     """
     if path in SHIPPED:
         path = shipped_policy_path(path)
@@ -88,9 +88,9 @@ def load_policy(
 def parse_policy(
     data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
 ) -> Policy:
-    """Return the policy in `data`, TOML in UTF-8; `file` is what messages call it. Pure.
+    """Return the policy in `data` (TOML in UTF-8). `file` is its name in messages. Pure.
 
-    Raises PolicyError as `load_policy` does.
+    Raises PolicyError like `load_policy`.
     """
     try:
         text, table = read_toml(data)
@@ -102,9 +102,10 @@ def parse_policy(
 
 
 def combine(policies: Sequence[Policy]) -> Policy:
-    """Return one policy out of several layers: all rules, all defaults, the strictest limits. Order means nothing.
+    """Return one policy from several layers: all rules, all defaults, the strictest limits.
 
-    Raises PolicyError if there is none, or if two rules of one file share an id.
+    The order of `policies` does not matter.
+    Raises PolicyError if `policies` is empty, or if two rules of one file have the same ID.
     """
     if not policies:
         raise PolicyError("no policy was given")
@@ -129,7 +130,7 @@ def combine(policies: Sequence[Policy]) -> Policy:
 
 
 def tightening_only(policy: Policy) -> Policy:
-    """Return `policy` without what loosens: the part of a project's policy that counts before a person trusts it."""
+    """Return the part of `policy` that only tightens. A project's other parts count only once a person trusts it."""
     return replace(
         policy,
         rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
@@ -141,7 +142,7 @@ def tightening_only(policy: Policy) -> Policy:
 
 
 class _Loader:
-    """One file being read; holds what messages need."""
+    """The loading of one file, with the facts for error messages."""
 
     def __init__(
         self,
@@ -182,7 +183,7 @@ class _Loader:
         )
 
     def line(self, table: str, index: int, key: str) -> int:
-        """Return the line of a key; else that of its table; else that of the table written as a value."""
+        """Return the line of a key. If unknown, the line of its table, or of the table written as a value."""
         places = ((table, index, key), (table, index, ""), ("", 0, table))
         return next((self.lines[place] for place in places if place in self.lines), 1)
 
@@ -205,7 +206,7 @@ class _Loader:
         return value
 
     def value(self, table: Table, key: str, holds: str, name: str, index: int = 0) -> Any:
-        """Return the value of a key, or `None` if it is missing; `holds` is its type, as text/fields.py writes it."""
+        """Return the value of a key, or `None` if it is missing. `holds` is its type, as written in text/fields.py."""
         if key in table and (problem := check_of(holds)(table[key])):
             self.fail(name, index, key, problem)
         return table.get(key)
@@ -220,7 +221,7 @@ class _Loader:
         return value
 
     def places(self, table: Table, key: str, index: int, name: str) -> tuple[str, ...]:
-        """Return folders and files that commands may write, or cannot read."""
+        """Return the folders and files that a key lists. They are writable by commands, or hidden from them."""
         places = self.strings(table, key, index, name)
         for place in places:
             problem = place_problem(place)
@@ -229,7 +230,7 @@ class _Loader:
         return places
 
     def hosts(self, table: Table, name: str, index: int) -> tuple[str, ...]:
-        """Return the hosts that `network` lists, each as patterns are written."""
+        """Return the hosts that `network` lists, each in the form of a host pattern."""
         texts = self.strings(table, "network", index, name)
         try:
             return tuple(dict.fromkeys(pattern.text for pattern in host_patterns(texts)))
@@ -237,7 +238,7 @@ class _Loader:
             self.fail(name, index, "network", str(error))
 
     def shown_places(self, table: Table) -> tuple[str, ...] | None:
-        """Return the places that are hidden by default, and need not be here."""
+        """Return the places that are hidden by default but not under this policy. `None` without the key `show`."""
         if "show" not in table:
             return None
         places = self.places(table, "show", 0, "sandbox")
@@ -373,7 +374,7 @@ class _Loader:
         return Opens(write=self.places(table, "write", index, "rule"), network=by_flag, hosts=hosts)
 
     def run_examples(self, rule: Rule, keys: RuleKeys) -> None:
-        """Try the examples of a rule, each in the form that its matchers want."""
+        """Check the examples of a rule, in the form that its matchers require."""
         form = examples_of(rule)
         for key in EXAMPLE_KEYS:
             if form is Examples.ARGUMENTS:

@@ -1,7 +1,8 @@
-"""A matcher: one condition of a rule, and everything that others need to know of it.
+"""The base class of matchers. A matcher is one condition of a rule, with all methods that other code calls on it.
 
-The loader, `policy check`, `policy explain`, the trust question and the reference ask the matchers of a rule. matchers.py has
-the kinds, and the table `MATCHERS`. Files are special: what walls hide comes from `Rule.files`, the rule's `FileMatcher`.
+The loader, `policy check`, `policy explain`, the trust question and the reference call the matchers of a rule.
+matchers.py has the kinds, and the table `MATCHERS`. Files are special: the walls hide files according to `Rule.files`,
+the rule's `FileMatcher`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from harness.policy.rules import Rule
 
 Problem: TypeAlias = "tuple[str, str]"
-"""A key of the rule (empty: the rule itself), and what is wrong with it."""
+"""A key of the rule (empty: the rule itself), and the problem with it."""
 EVERY_KIND: frozenset[type[Record]] = frozenset((Command, Opaque, PathAccess, ToolUse, Unconfined))
 
 
 class Examples(Enum):
-    """The form of a rule's examples (`match`, `not_match`). Of several matchers the last in this order decides."""
+    """The form of a rule's examples (`match`, `not_match`). If its matchers differ, the last of their forms counts."""
 
     PATHS = "paths"
     COMMANDS = "command lines"
@@ -45,61 +46,61 @@ class Examples(Enum):
 class Matcher(Record):
     """One condition of a rule; a rule matches a facet if all of its matchers do.
 
-    A new kind defines `keys`, `read`, `hits` and `words`. The rest has defaults on the safe side: the loader refuses an auto
-    rule with it, and `policy check` takes it to be implied by an equal one of a strict rule alone.
+    A new kind defines `keys`, `read`, `hits` and `words`. The other methods have safe defaults: the loader refuses an
+    auto rule with the kind, and for `policy check` only an equal matcher of a strict rule implies it.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
-    """The keys of `[[rule]]` that it reads, the main one first. Empty if no file can say it."""
+    """The keys of `[[rule]]` that it reads, the main one first. Empty if no policy file can have this matcher."""
     needs: ClassVar[Mapping[str, str]] = {}
-    """Keys that need another key, and that key."""
+    """The required other key, by the key that requires it."""
     can_hit: ClassVar[frozenset[type[Record]]] = EVERY_KIND
-    """The kinds of facets that it can hit. A rule is not asked about others."""
+    """The kinds of facets that it can hit. Its rule is not tried on other kinds."""
     answers_for: ClassVar[frozenset[type[Record]]] = frozenset()
-    """The kinds of facets that an auto rule may cover because it has this matcher. Every rule needs one that answers."""
+    """The kinds of facets that an auto rule with this matcher may cover. For other kinds it needs another matcher."""
     of_parts: ClassVar[bool] = True
-    """Whether it is about parts of calls: commands, files, text. If not, it is about whole calls of tools."""
+    """Whether it matches parts of calls: commands, files, text. If not, it matches whole calls of tools."""
     walled: ClassVar[bool] = False
-    """Whether a command that it covers runs inside walls, which hold it to what is granted."""
+    """Whether a command that it covers runs inside walls, which limit it to the granted effects."""
 
     @classmethod
-    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:  # noqa: ARG003 - as its kinds define it
-        """Yield the matchers that the keys of a rule say. Fails through `keys`."""
+    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:  # noqa: ARG003 - the signature of the subclasses
+        """Yield the matchers of this kind from the keys of a rule. Reports errors through `keys.fail`."""
         yield from ()
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether it touches a facet, as a strict rule asks. In doubt it does."""
+        """Return whether it matches some of a facet, as needed for a strict rule. True if in doubt."""
         return True
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether it accounts for a whole facet, as an auto rule asks. In doubt it does not."""
+        """Return whether it accounts for a whole facet, as needed for an auto rule. False if in doubt."""
         return False
 
     def implies(self, other: Matcher, *, auto: bool) -> bool:
-        """Return whether `other` hits every facet that this matches. In doubt it does not.
+        """Return whether `other` hits every facet that this matcher matches. False if in doubt.
 
-        In an auto rule this matches the facets that it covers, in a strict rule those that it hits.
+        A matcher matches the facets that it covers in an auto rule, and those that it hits in a strict rule.
         """
         return self == other and not auto
 
     def words(self) -> str:
-        """Return it in words for a person, to follow `every call`. Not yet safe to show."""
+        """Return the condition in words for people, to follow `every call`. Not yet safe to show."""
         raise NotImplementedError
 
     @property
     def names_subject(self) -> bool:
-        """Whether its words name a command or files by themselves, without `every call` in front."""
+        """Whether `words` names a command or files, so that it does not need `every call` before it."""
         return False
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why `rule`, which has it, is invalid. `None` if it is valid."""
+        """Return the reason why `rule`, which has this matcher, is invalid. `None` if it is valid."""
         is_strict_only = type(self).covers is Matcher.covers
         return (
             (self.keys[0], "no auto rule can have it: it covers nothing") if rule.is_auto and is_strict_only else None
         )
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - likewise
-        """Return the form of the examples of a rule that has it."""
+        """Return the form of the examples of a rule with this matcher."""
         return Examples.COMMANDS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
@@ -111,39 +112,39 @@ class Matcher(Record):
         return not_about(facet)
 
     def nearness(self, facet: Facet) -> int:  # noqa: ARG002 - likewise
-        """Return its nearness to covering a facet; 0 if it is about something else."""
+        """Return a number for how nearly it covers a facet. 0 if it does not concern the facet."""
         return 0
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:  # noqa: ARG002 - likewise
-        """Return the argument by which it hits the use of a tool. `None` if it hits by none."""
+        """Return the argument that makes it hit the use of a tool. `None` if no argument does."""
         return None
 
     def meaning(self, *, auto: bool) -> Hashable:  # noqa: ARG002 - likewise
-        """Return its meaning, whatever the order of its words. It is equal for matchers that match the same."""
+        """Return a key for the condition that ignores the order of words. Equal for matchers that match the same."""
         return self
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return sets of words, for lint to find the rules that it has to compare.
+        """Return sets of words, from which lint finds the rules that it has to compare.
 
-        INVARIANT: a matcher that implies this one has a word of each of these sets in its own.
+        INVARIANT: a matcher that implies this one has a word of each of these sets in its own sets.
         """
         return (frozenset((self,)),)
 
 
 def not_about(facet: Facet) -> str:
-    """Return the sentence about a rule that has nothing to do with a facet, without a full stop."""
+    """Return the sentence that a rule does not concern a facet, without a full stop."""
     return f"the rule is not about {describe_facet(facet)!r}"
 
 
 def quoted(words: Iterable[str], between: str = ", ") -> str:
-    """Return words as a shell would take them, for people."""
+    """Return words quoted for a shell, for people to read."""
     import shlex
 
     return between.join(map(shlex.quote, words))
 
 
 class RuleKeys:
-    """The keys of one `[[rule]]`. Each is checked as it is read; a mistake raises through `fail`."""
+    """The keys of one `[[rule]]`. Each is checked when it is read. An invalid one raises PolicyError through `fail`."""
 
     def __init__(
         self, table: Mapping[str, object], *, auto: bool, tools: Sequence[str], fail: Callable[[str, str], NoReturn]
@@ -152,21 +153,21 @@ class RuleKeys:
         self.auto = auto
         """Whether the rule's decision is auto."""
         self.tools = tools
-        """The names of tools that the file may speak of."""
+        """The names of tools that the file may mention."""
         self.fail = fail
-        """Raises PolicyError for a key, with what is wrong with it."""
+        """Function that raises PolicyError for a key with a problem."""
 
     def __contains__(self, key: str) -> bool:
         return key in self._table
 
     def value(self, key: str, holds: str = "") -> Any:
-        """Return the value of a key, `None` if it is absent. `holds` is its type as text/fields.py writes it."""
+        """Return the value of a key, `None` if it is absent. `holds` is its type, as written in text/fields.py."""
         if holds and key in self._table and (problem := check_of(holds)(self._table[key])):
             self.fail(key, problem)
         return self._table.get(key)
 
     def text(self, key: str) -> str:
-        """Return a text, which is not empty unless the key is absent."""
+        """Return a text. It is empty only if the key is absent."""
         return self.value(key, "filled") or ""
 
     def texts(self, key: str, *, may_be_empty: bool = False) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""The kinds of matchers of `[[rule]]`: `MATCHERS` lists them. Those of commands, files and text are here.
+"""The kinds of matchers of `[[rule]]`, listed in `MATCHERS`. Those for commands, files and text are defined here.
 
-To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader reads its keys from there.
+To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader gets its keys from that table.
 
-A condition on files is a key of `FileMatcher` and not a matcher of its own: the walls hide the files that a strict rule
-forbids, and they ask `Rule.files` for them (tools/forbidden_files.py).
+Make a new condition on files a key of `FileMatcher`, not another matcher: the walls hide the files that a strict rule
+forbids, and read them from `Rule.files` (tools/forbidden_files.py).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from harness.policy.rules import Rule
 
 MAX_COMBINATIONS = 1_000
-"""Maximum number of combinations of a rule's words that are compared with another rule. A rule with more implies nothing."""
+"""Maximum number of combinations of a rule's words to compare with another rule. A rule with more implies no other."""
 _COVERED = (Place.INSIDE, Place.TEMPORARY)
-"""Places of the paths that an auto rule covers by their names."""
+"""Places of the paths that path patterns of an auto rule can cover."""
 
 
 class CommandMatcher(Matcher):
-    """The words of a command and its options, and the variables in front of it: `argv`, `flags`, `env`."""
+    """The words of a command, its options, and the variables set before it: `argv`, `flags`, `env`."""
 
     argv: ArgvPattern | None
-    """`None` if a strict rule is about variables alone."""
+    """Pattern for the words. `None` if a strict rule has only variables."""
     env: tuple[str, ...] = ()
 
     keys: ClassVar = ("argv", "flags", "env")
@@ -60,7 +60,10 @@ class CommandMatcher(Matcher):
             yield cls(argv=argv, env=env)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the words
-        """Return whether a command begins with the words and has one of the variables; in what is not understood, anywhere."""
+        """Return whether a command begins with the words and sets one of the variables.
+
+        In text that could not be parsed, the words may be at any position.
+        """
         match facet:
             case Command():
                 has_words = self.argv is None or self.argv.hits(facet.argv)
@@ -94,7 +97,10 @@ class CommandMatcher(Matcher):
         return "" if name is None else f"the variable {name!r} is not in `env`"
 
     def implies(self, other: Matcher, *, auto: bool) -> bool:
-        """Return whether `other` hits all of these words and variables; for an auto rule also without any variable."""
+        """Return whether `other` hits every command with these words and variables.
+
+        The variables of an auto rule are optional, so `other` must then hit without a variable.
+        """
         match other:
             case CommandMatcher():
                 has_env = bool(self.env) and set(self.env) <= set(other.env) and not auto
@@ -115,9 +121,7 @@ class CommandMatcher(Matcher):
         return self.argv is not None
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule cannot be about these commands: it could not match, or no rule can vouch for
-        them.
-        """
+        """Return the reason why the rule is invalid: it can never match, or these commands are never safe as auto."""
         if problem := _tools_problem(rule):
             return problem
         flags = self.argv.flags if self.argv is not None else None
@@ -138,7 +142,7 @@ class CommandMatcher(Matcher):
         return None
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the word that is not covered."""
+        """Return a sentence about the first word that is not covered."""
         match facet:
             case Command():
                 return self._uncovered(facet) or not_about(facet)
@@ -148,14 +152,14 @@ class CommandMatcher(Matcher):
                 return not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the word or the variable that is missing."""
+        """Return a sentence about the missing word or variable."""
         if not isinstance(facet, Command):
             return not_about(facet)
         words = self.argv.unhit_words(facet.argv) if self.argv is not None else ""
         return words or "no variable of `env` is set"
 
     def nearness(self, facet: Facet) -> int:
-        """Return the number of leading words that are covered; 1 if the program only occurs in the command."""
+        """Return the number of covered leading words plus 2. 1 if the program's name occurs later in the command."""
         if not isinstance(facet, Command) or self.argv is None:
             return 0
         place = self.argv.uncovered_place(facet.argv)
@@ -168,7 +172,7 @@ class CommandMatcher(Matcher):
         """Return the words and variables without the order of alternatives."""
         if self.argv is None:
             return "command", frozenset(self.env)
-        rest = self.argv.rest and auto  # in a strict rule it says nothing
+        rest = self.argv.rest and auto  # it has no effect in a strict rule
         words = tuple(map(frozenset, self.argv.tokens))
         return "command", words, rest, frozenset(self.argv.flags or ()), frozenset(self.env)
 
@@ -196,7 +200,7 @@ def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
 def _is_hit(argv: ArgvPattern, strict: ArgvPattern, *, auto: bool) -> bool:
     """Return whether a strict pattern hits every command that a pattern matches."""
     if auto:
-        # Words behind a command that is hit do not change that, so the pattern's own words are enough to try.
+        # Further words after a command that is hit do not change this, so it is enough to try the pattern's own words.
         few = prod(map(len, argv.tokens)) <= MAX_COMBINATIONS
         return few and all(strict.hits(words) for words in product(*argv.tokens))
     same_words = len(strict.tokens) <= len(argv.tokens) and all(
@@ -207,7 +211,7 @@ def _is_hit(argv: ArgvPattern, strict: ArgvPattern, *, auto: bool) -> bool:
 
 
 def argv_text(argv: ArgvPattern) -> str:
-    """Return the words of a pattern as a person would type them: `git {status,diff} ...`, and which options may follow."""
+    """Return the words of a pattern as a user would type them (`git {status,diff} ...`), and the allowed options."""
     words = [_alternatives(token) for token in argv.tokens]
     options = f" with options {quoted(argv.flags)}" if argv.flags else ""
     return " ".join([*words, "..."] if argv.rest else words) + options
@@ -218,14 +222,14 @@ def _alternatives(token: Sequence[str]) -> str:
 
 
 def _tools_problem(rule: Rule) -> Problem | None:
-    """Return the reason why a rule about commands cannot be about its tools."""
+    """Return the reason why a rule about commands cannot have its tools: none of them runs commands."""
     if rule.tools and not any(tool_kind(tool).does is Does.RUNS for tool in rule.tools):
         return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
     return None
 
 
 class FileMatcher(Matcher):
-    """Files by their names, and what is done to them: `path`, `access`, `except`."""
+    """The names of files, and the kind of access to them: `path`, `access`, `except`."""
 
     patterns: PathPatterns
     access: tuple[Access, ...]
@@ -238,7 +242,7 @@ class FileMatcher(Matcher):
 
     @classmethod
     def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
-        """Yield the matcher if the rule is about files: the operands of its commands if it names some."""
+        """Yield the matcher if the rule is about files. If it names commands too, the files are their operands."""
         if "path" not in keys:
             return
         access_by_name = {access.value: access for access in (Access.READ, Access.WRITE)}
@@ -253,7 +257,7 @@ class FileMatcher(Matcher):
         yield kind(patterns=patterns, access=tuple(access_by_name[word] for word in words), exceptions=exceptions)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
-        """Return whether it means a path, or an argument of a tool that may be one."""
+        """Return whether it matches a path, or an argument of a tool that may be a path."""
         match facet:
             case PathAccess():
                 return self.hits_path(facet)
@@ -273,7 +277,7 @@ class FileMatcher(Matcher):
         return not self._excepts(path) and self.patterns.covers((*path.names, *path.below))
 
     def _accounts_for(self, access: Access) -> bool:
-        """Return whether it is about this access; about both for an operand that may be read or written."""
+        """Return whether `self.access` has this access. An operand that may be read or written needs both."""
         required = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
         return all(each in self.access for each in required)
 
@@ -283,33 +287,33 @@ class FileMatcher(Matcher):
         return self.exceptions.hits(path.names) or next(self.exceptions.hit_among(path.below), None) is not None
 
     def hits_path(self, path: PathAccess) -> bool:
-        """Return whether it means a path, or a file below it."""
+        """Return whether it matches a path, or a file below it."""
         if path.access is not Access.EITHER and path.access not in self.access:
             return False
         if path.tree and next(self.meant_below(path), ""):
-            return True  # whatever the folder itself is called: an exception is the name of a file
+            return True  # even if `exceptions` matches the folder itself, since exceptions are names of files
         return self._hits_names(path.names)
 
     def hits_only_below(self, path: PathAccess) -> bool:
-        """Return whether it means files below the path, and not the path itself."""
+        """Return whether it matches files below the path, but not the path itself."""
         return path.tree and not self._hits_names(path.names) and next(self.meant_below(path), "") != ""
 
     def _hits_names(self, names: Sequence[str]) -> bool:
         return self.patterns.hits(names) and (self.exceptions is None or not self.exceptions.covers(names))
 
     def meant_below(self, path: PathAccess) -> Iterator[str]:
-        """Yield the files below the path that it means and does not except; some of them twice."""
+        """Yield the files below the path that match and are not excepted. Some are yielded twice."""
         names = self.patterns.hit_among(path.below)
         yield from (name for name in names if self.exceptions is None or not self.exceptions.covers((name,)))
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:
-        """Return the argument that may be a file it means: any text may be a path that the tool reads or writes."""
+        """Return the first argument that may be a matching file. Any text may be a path that the tool uses."""
         if use.writes_nothing and Access.READ not in self.access:
             return None
         return next((each for each in use.arguments if not each.name or self._hits_names(each.names)), None)
 
-    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - a path that it covers it also hits
-        """Return whether `other` means all of these files, and excepts no more of them."""
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - it hits every path that it covers
+        """Return whether `other` matches all files that this matcher matches."""
         return (
             type(other) is FileMatcher
             and set(self.patterns.patterns) <= set(other.patterns.patterns)
@@ -330,15 +334,15 @@ class FileMatcher(Matcher):
 
     @property
     def names_subject(self) -> bool:
-        """It names files."""
+        """True, since `words` names files."""
         return True
 
-    def problem(self, rule: Rule) -> Problem | None:  # noqa: ARG002 - it goes with all that others allow
-        """Return no problem."""
+    def problem(self, rule: Rule) -> Problem | None:  # noqa: ARG002 - it is valid in every rule
+        """Return `None`: it is valid in every rule."""
         return None
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - in both kinds of rules
-        """Return that examples are paths."""
+        """Return the form `PATHS`."""
         return Examples.PATHS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
@@ -382,21 +386,21 @@ def _patterns_of(patterns: PathPatterns | None) -> set[str]:
 
 
 class OperandMatcher(FileMatcher):
-    """Files among the operands of the commands that the same rule names."""
+    """Files that are operands of the commands in the same rule."""
 
     can_hit: ClassVar = frozenset((Command, Opaque))
     answers_for: ClassVar = frozenset[type]()
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
-        """Return whether it means an operand."""
+        """Return whether it matches an operand."""
         return isinstance(facet, Command | Opaque) and any(map(self.hits_path, facet.paths))
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether it means every operand."""
+        """Return whether it covers every operand."""
         return isinstance(facet, Command) and all(map(self.covers_path, facet.paths))
 
     def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - likewise
-        """Return False: a command may have no operand at all."""
+        """Return False, since a command may have no operand."""
         return False
 
     def words(self) -> str:
@@ -404,25 +408,25 @@ class OperandMatcher(FileMatcher):
         return f"naming only files to {self._access_words()}: {self._pattern_words()}"
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - likewise
-        """Return that examples are command lines."""
+        """Return the form `COMMANDS`."""
         return Examples.COMMANDS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the operand that is not covered."""
+        """Return a sentence about the first operand that is not covered."""
         paths = facet.paths if isinstance(facet, Command) else ()
         return next((self._no_pattern(path) for path in paths if not self.covers_path(path)), not_about(facet))
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return that no operand is hit."""
+        """Return the sentence that no operand is hit."""
         return "no operand matches `path`" if isinstance(facet, Command) else not_about(facet)
 
     def nearness(self, facet: Facet) -> int:  # noqa: ARG002 - likewise
-        """Return 0: the command's words tell it."""
+        """Return 0, since the rule's `CommandMatcher` counts the words."""
         return 0
 
 
 class TextMatcher(Matcher):
-    """A piece of the raw command line: `text`, of strict rules."""
+    """A text that occurs in the raw command line: `text`. For strict rules only."""
 
     text: str
 
@@ -448,28 +452,28 @@ class TextMatcher(Matcher):
         return f"with {quoted((self.text,))} in it"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule cannot be about a text."""
+        """Return the reason why the rule cannot have a text."""
         if rule.is_auto:
             return "text", "an auto rule cannot be about a piece of text: use argv"
         return _tools_problem(rule)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:
-        """Return that the text is missing."""
+        """Return the sentence that the text is missing."""
         return f"the text {self.text!r} does not occur" if self.text not in action.text else not_about(facet)
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return nothing: a longer text may hold it."""
+        """Return no sets, since a longer text may contain this one."""
         return ()
 
 
 MATCHERS: tuple[type[Matcher], ...] = (
     CommandMatcher, FileMatcher, TextMatcher, ToolMatcher, ArgumentMatcher, HostMatcher,
 )  # fmt: skip
-"""The kinds of matchers of a policy file, in the order in which a rule has them."""
+"""The kinds of matchers in policy files. A rule has its matchers in this order."""
 
 
 def read_matchers(keys: RuleKeys) -> Iterator[Matcher]:
-    """Yield the matchers that the keys of a rule say."""
+    """Yield the matchers for the keys of a rule."""
     for kind in MATCHERS:
         for key, other in kind.needs.items():
             if key in keys and other not in keys:

@@ -1,6 +1,6 @@
-"""The patterns of matchers: of a command's words (`ArgvPattern`) and of paths (`PathPatterns`).
+"""The patterns of matchers: for the words of a command (`ArgvPattern`) and for paths (`PathPatterns`).
 
-What loosens (`covers`) must account for every word. What tightens (`hits`) needs one.
+`covers` is for auto rules and must account for every word. `hits` is for strict rules; one matching part is enough.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 NUMBER_FLAG = "-NUM"
-"""A dash and digits in a list of flags, as in `head -20`."""
+"""Entry in a list of flags for a dash and digits, as in `head -20`."""
 
 OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
-"""Beginnings of operands in the flags of a strict rule, as in `git push origin +main` and `git push origin :main`."""
+"""Entries in the flags of a strict rule for operands with this beginning, as in `git push origin +main` or `:main`."""
 
 _GLOB_CHARACTERS = frozenset("*?[\\")
 
 
 class ArgvPattern(Record):
-    """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
+    """A pattern for the words of a command. Each token is a tuple of alternatives; `rest` allows any further words."""
 
     tokens: tuple[tuple[str, ...], ...]
     rest: bool
     flags: tuple[str, ...] | None = None
 
     def covers(self, argv: Sequence[str]) -> bool:
-        """Return whether this pattern accounts for every word of `argv`, as an auto rule must.
+        """Return whether this pattern accounts for every word of `argv`, as needed for an auto rule.
 
-        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may be anywhere after the
-        pattern's own words; an unlisted one is not covered. Letters in one word, or a joined value, are taken apart
-        if the program is known to do so (options_in).
+        The program is compared as written: `/tmp/pytest` is not `pytest`. Options may be anywhere after the pattern's
+        own words; an unlisted one is not covered. Clustered letters and joined values are split if the program is known
+        to split them (options_in).
         """
         return self.uncovered_place(argv) is None
 
     def uncovered_place(self, argv: Sequence[str]) -> int | None:
         """Return the index of the first word of `argv` that the pattern does not cover. `None` if it covers all words.
 
-        The index of a word that is missing is the length of `argv`.
+        If a word is missing, the index is the length of `argv`.
         """
         for place, token in enumerate(self.tokens):
             if place >= len(argv) or argv[place] not in token:
@@ -57,7 +57,7 @@ class ArgvPattern(Record):
                 if not _is_listed(argv, word, self.flags or ()):
                     return place
             elif not self.rest or (len(word) > 1 and word[0] == "@"):
-                return place  # many programs read further options out of `@file`
+                return place  # many programs read further options from `@file`
         return None
 
     def uncovered_words(self, argv: Sequence[str]) -> str:
@@ -89,8 +89,9 @@ class ArgvPattern(Record):
         return f"{word!r} follows the words of `argv`, which do not end in '...'"
 
     def unhit_words(self, argv: Sequence[str]) -> str:
-        """Return the reason why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it
-        does.
+        """Return the reason why a strict rule with this pattern does not hit `argv`, without a full stop.
+
+        Empty if it does.
         """
         if not argv or name_of(argv[0]) not in _programs(self.tokens):
             return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
@@ -103,20 +104,20 @@ class ArgvPattern(Record):
         return "" if self.hits(argv) else "no option of `flags` follows"
 
     def hits(self, argv: Sequence[str]) -> bool:
-        """Return whether `argv` begins with this pattern, as a strict rule asks.
+        """Return whether `argv` begins with this pattern, as needed for a strict rule.
 
         The program is compared without its folder, and options between the words (with or without a value) are
-        skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
+        skipped: `/usr/bin/git -C x push` begins with `git push`. If the pattern has flags, one of them must follow.
         """
         return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
 
     def hits_anywhere(self, words: Sequence[str]) -> bool:
-        """Return whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        """Return whether the pattern hits at any position of loosely split words. Errs on the strict side."""
         programs = _programs(self.tokens)
         return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
 
     def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
-        """Return whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
+        """Return whether the tokens after the program, and a required flag, follow one of the indexes in `starts`."""
         after = _after_prefix(argv, starts, self.tokens[1:])
         if after is None:
             return False
@@ -124,7 +125,7 @@ class ArgvPattern(Record):
 
 
 def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPattern:
-    """Return the pattern that a file writes as a list of words. Raises ValueError, which says what is wrong with it."""
+    """Return the pattern that a policy file writes as a list of words. Raises ValueError with the problem as its text."""
     problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
     if not isinstance(value, list) or not value:
         raise ValueError(problem)
@@ -147,7 +148,7 @@ def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPat
 
 @cache
 def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
-    """Return the names to search: `./deploy.sh` in a strict rule is `deploy.sh` in any folder."""
+    """Return the names of the programs without folders: `./deploy.sh` in a strict rule matches in any folder."""
     return frozenset(name_of(word) for word in tokens[0]) if tokens else frozenset()
 
 
@@ -167,14 +168,14 @@ def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool
 
 
 def _is_flag(flag: str, word: str) -> bool:
-    """Return whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
+    """Return whether a word has the option `flag`, even in a cluster, with a joined value, or abbreviated."""
     name = word.partition("=")[0]
     if flag in OPERAND_FLAGS:
-        bare = word.lstrip("\"'")  # a word that expands stands as it was written
+        bare = word.lstrip("\"'")  # a word with an expansion still has its quotes
         return len(bare) > 1 and bare.startswith(OPERAND_FLAGS[flag])
     if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
         return True
-    if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
+    if flag.startswith("--"):  # `--m` is `--mirror`; some programs accept `-force` for `--force`
         return (len(name) > 2 and flag.startswith(name)) or name == flag[1:]
     if len(flag) > 2:
         return name == f"-{flag}"
@@ -182,7 +183,10 @@ def _is_flag(flag: str, word: str) -> bool:
 
 
 def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
-    """Return the first position after `tokens`, found in order from any of `starts` on, options and their values skipped."""
+    """Return the first index after all `tokens`, or `None` if they do not follow any of `starts` in order.
+
+    Options between them are skipped, each with or without a value.
+    """
     ends = starts
     for token in tokens:
         ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
@@ -190,7 +194,7 @@ def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[
 
 
 def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
-    """Return every position that can be reached by skipping options, each with or without one value."""
+    """Return every index that can be reached from `starts` by skipping options, each with or without one value."""
     reached: set[int] = set()
     waiting = list(starts)
     while waiting:
@@ -205,29 +209,29 @@ def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
 class PathPatterns(Record):
     """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
 
-    Git takes `*.md` also for a folder of that name with all its content, and so do strict rules. For auto rules it is
-    the name of a file: only `docs/` and `docs/**` mean the content of a folder.
+    For git and for strict rules, `*.md` also matches a folder of that name with all its content. For auto rules it
+    matches only files: only `docs/` and `docs/**` match the content of a folder.
     """
 
     patterns: tuple[str, ...]
 
     def covers(self, names: Sequence[str]) -> bool:
-        """Return whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
+        """Return whether every name, as the name of a file, matches exactly as written. False for absolute names."""
         compiled = _compiled(self.patterns)
         return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
 
     def hits(self, names: Sequence[str]) -> bool:
-        """Return whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
+        """Return whether any name, or a folder above it, matches. Names match as written or case-folded (`fold`)."""
         return any(self._matches(name) or self._matches_folded(name) for name in names)
 
     def hit_among(self, names: TreeNames) -> Iterator[str]:
-        """Yield those of many names that `hits` is true of, some of them twice: quick where they are few.
+        """Yield the names for which `hits` is true, some of them twice. Quick if few of many names match.
 
         INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
         """
         compiled = _compiled(self.patterns)
         ways = [(compiled.folded, names.folded)]
-        if compiled.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
+        if compiled.hard or not names.lines.isascii():  # otherwise every match as written is a folded match too
             ways.append((self.patterns, names.lines))
         for patterns, text in ways:
             for expression in _expressions(patterns):
@@ -256,7 +260,7 @@ class PathPatterns(Record):
 
 
 def _is_meant(compiled: _Compiled, name: str) -> bool:
-    """Return whether a pattern matches the file `name` itself, or a folder around it with everything below."""
+    """Return whether a pattern matches the file `name` itself, or the entire content of a folder above it."""
     *folders, last = parts = name.strip("/").split("/")
     if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
         return True
@@ -264,18 +268,18 @@ def _is_meant(compiled: _Compiled, name: str) -> bool:
 
 
 class _Compiled(Record):
-    """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
+    """Patterns grouped by the way to match them. Most are a name or an ending, at any depth."""
 
     names: frozenset[str]
     folders: frozenset[str]
     endings: tuple[str, ...]
     simple: tuple[_SimplePattern, ...]
     hard: tuple[str, ...]
-    """For pathspec."""
+    """Patterns that pathspec matches."""
     ways: tuple[_Way, ...]
-    """The simple ones and those for pathspec, as what loosens reads them."""
+    """The patterns in `simple` and `hard`, in the stricter reading of auto rules."""
     folded: tuple[str, ...]
-    """All of them case-folded."""
+    """All patterns, case-folded."""
 
 
 class _SimplePattern(Record):
@@ -284,16 +288,16 @@ class _SimplePattern(Record):
 
 
 class _Way(Record):
-    """A pattern as parts of a path, `**` for any number of them."""
+    """A pattern as parts of a path; `**` stands for any number of parts."""
 
     parts: tuple[str, ...]
     below: bool
-    """Whether it matches the content of a folder."""
+    """Whether the pattern matches the content of a folder."""
 
 
 @cache
 def _compiled(patterns: tuple[str, ...]) -> _Compiled:
-    """Return `patterns` sorted, once for each tuple: a policy asks again for every path."""
+    """Return `patterns` in groups. Cached, since a policy needs them for every path."""
     names, folders, endings, simple, hard, ways = [], [], [], [], [], []
     for pattern in patterns:
         if not is_simple(pattern):
@@ -325,12 +329,12 @@ def _way(pattern: str) -> _Way:
     anchored = "/" in pattern.rstrip("/")
     text = ("" if anchored else "**/") + pattern.strip("/")
     if pattern.endswith("/**"):
-        text += "/*"  # everything below, and not the folder itself
+        text += "/*"  # everything below, but not the folder itself
     return _Way(parts=tuple(text.split("/")), below=pattern.endswith("/"))
 
 
 def is_simple(pattern: str) -> bool:
-    """Return whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
+    """Return whether a pattern has only names with at most one `*` each, maybe after `**/`. Needs no pathspec."""
     if "//" in pattern:
         return False
     pattern = pattern.removeprefix("**/")
@@ -343,7 +347,7 @@ def is_simple(pattern: str) -> bool:
 
 
 def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool) -> bool:
-    """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
+    """Return whether a simple pattern matches as in gitignore. A test compares this with pathspec."""
     if pattern.anchored and not inside:
         return False
     last = len(parts) - len(pattern.parts)
@@ -352,7 +356,7 @@ def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool
 
 
 def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
-    """Return whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
+    """Return whether a pattern, compared part by part, matches all of `parts`, or with `below` a folder above them."""
     ends = {0}
     for pattern_part in way.parts:
         if pattern_part == "**":
@@ -377,7 +381,7 @@ def _part_match(pattern_part: str, part: str) -> bool:
 
 def _pathspec_match(patterns: tuple[str, ...], name: str) -> bool:
     spec = _spec(patterns, inside=name[:1] != "/")
-    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
+    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not match a line break
     return bool(spec.match_file(plain) or spec.match_file(plain + "/"))
 
 
@@ -385,7 +389,7 @@ _specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}
 
 
 def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
-    """Return the compiled patterns; for a path outside the workspace only those that are not anchored to it."""
+    """Return the compiled patterns. Without `inside` (a path outside the workspace), the anchored ones are left out."""
     key = (patterns, inside)
     if key not in _specs:
         from pathspec import GitIgnoreSpec
@@ -399,7 +403,7 @@ def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
 def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Return expressions that find every matching name in a text of many names (`TreeNames.lines`).
 
-    Each begins, or ends, with the common part of its alternatives, which makes a search four times as quick.
+    The alternatives' common first or last character is factored out, which makes a search four times as fast.
     """
     compiled = _compiled(patterns)
     inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
@@ -417,14 +421,14 @@ def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _on_lines(pattern: str) -> str:
-    """Return pathspec's expression for one pattern, so that it matches on a line what it matches alone."""
+    """Return pathspec's expression for one pattern, changed to match the same names on lines of a text."""
     (compiled,) = _spec((pattern,), inside=True).patterns
     text = "(?!)" if compiled.regex is None else str(compiled.regex.pattern)
     return re.sub(r"^\^", "^/+", re.sub(r"\(\?P<\w+>", "(?:", text))
 
 
 def path_patterns(texts: tuple[str, ...]) -> PathPatterns:
-    """Return the patterns that a file lists. Raises ValueError, which names the pattern and what is wrong with it."""
+    """Return the patterns that a policy file lists. Raises ValueError, which names the pattern and its problem."""
     for text in texts:
         if problem := check_pattern(text):
             raise ValueError(f"the pattern {text!r} {problem}")
@@ -434,8 +438,7 @@ def path_patterns(texts: tuple[str, ...]) -> PathPatterns:
 def check_pattern(pattern: str) -> str | None:
     """Return the problem of a path pattern, or `None`.
 
-    Refused, because their meaning is not what it seems: negation, comments, blanks at the end, `..`, absolute
-    folders.
+    Refused, because they do not mean what they seem to: negation, comments, blanks at either end, `..`, `~`.
     """
     if not pattern.strip("/"):
         return "is empty"

@@ -1,4 +1,4 @@
-"""Commands as rules write them: read alone, in an empty workspace, and whether an auto rule can be about them."""
+"""Commands as written in rules, parsed alone and in an empty workspace. Decides which of them an auto rule can have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.record import replace
 
 
 def plain_command(words: tuple[str, ...]) -> Command | None:
-    """Return these words as the one command that bash reads in them. `None` if it runs another one or steers the shell."""
+    """Return these words parsed as one command. `None` if it runs another command or controls the shell."""
     from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
 
     name = name_of(words[0])
@@ -31,7 +31,7 @@ def _read_words(words: tuple[str, ...]) -> tuple[Facet, ...]:
 
 
 def _runs_another(words: tuple[str, ...]) -> bool:
-    """Return whether the words are a program and a command, or a script, that it runs."""
+    """Return whether the words are a program followed by a command or a script that it runs."""
     first, *more = _read_words(words)
     is_program = isinstance(first, Command) and first.argv == words
     return is_program and (bool(more) or (name_of(words[0]) in SHELLS and len(words) > 1))
@@ -39,14 +39,14 @@ def _runs_another(words: tuple[str, ...]) -> bool:
 
 @lru_cache(1_024)
 def plain_rule_command(words: tuple[str, ...]) -> Command | None:
-    """Return `plain_command` of a rule's words. They are kept: the loader asks, and `policy check` asks again."""
+    """Return `plain_command` of a rule's words. Cached, since the loader and `policy check` both call it."""
     return plain_command(words)
 
 
 def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     """Return the key and the reason why no auto rule can have these words. `None` if one can.
 
-    It refuses programs that run code with any operands, unless the words fix the script or the module.
+    Programs that run code from their operands are refused, unless the words fix the script or the module.
     """
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
@@ -64,7 +64,7 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:
-    """Return whether every alternative after the program is a script's name, or -m with a module behind it."""
+    """Return whether every alternative after the program is a script's name, or `-m` followed by a module."""
     if len(argv.tokens) < 2:
         return not argv.rest
     first = argv.tokens[1]
@@ -74,7 +74,7 @@ def _fixes_script(argv: ArgvPattern) -> bool:
 
 
 class _ExampleDisk:
-    """A disk on which every path is plain: the workspace is /workspace, the home folder /home/user."""
+    """A stub of an empty disk without links. The workspace is /workspace, the home folder /home/user."""
 
     root = "/workspace"
     home = "/home/user"
@@ -100,13 +100,13 @@ class _ExampleDisk:
     def plain_tracked(self, folder: str, selection: ShownFiles, **_options: object) -> bool:  # noqa: ARG002 - likewise
         return True
 
-    def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+    def exists(self, path: str) -> bool:  # noqa: ARG002 - the disk is empty
         return False
 
-    def plain_below(self, folder: str, **_narrowing: object) -> bool:  # noqa: ARG002 - nothing lies here
+    def plain_below(self, folder: str, **_narrowing: object) -> bool:  # noqa: ARG002 - the disk is empty
         return True
 
-    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - the disk is empty
         return False
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:  # noqa: ARG002 - likewise

@@ -1,4 +1,4 @@
-"""Policy: everything that decides, put together from files. What follows from it for a call is in verdict.py."""
+"""Policy: the rules, defaults and limits of all policy files. verdict.py applies them to a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.tool_kinds import Does, is_named, tool_kind
 
 
 class PolicySource(Record):
-    """A file that a policy was made of."""
+    """A file that a policy was loaded from."""
 
     layer: Layer
     path: str
@@ -21,23 +21,23 @@ class PolicySource(Record):
     trusted: bool = True
     """Whether its auto rules count."""
     without_match: frozenset[str] = frozenset()
-    """The ids of its rules that give no example of what they match."""
+    """The IDs of its rules without `match` examples."""
 
     @property
     def sha256(self) -> str:
-        """Digest of the file as it was read."""
+        """Digest of the file's content when it was loaded."""
         return _digest(self.content)
 
 
 class Policy(Record):
-    """Everything that decides, immutable; made by `load_policy` and `combine` (loader.py)."""
+    """All rules, defaults and limits. Immutable; created by `load_policy` and `combine` (loader.py)."""
 
     name: str
     rules: tuple[Rule, ...]
     defaults: tuple[ToolDefault, ...]
     limits: Limits
     unattended: Decision
-    """Decision in place of CONFIRM without a person: DENY or BLOCK."""
+    """Decision that replaces CONFIRM if no person can answer: DENY or BLOCK."""
     sources: tuple[PolicySource, ...]
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
@@ -47,28 +47,26 @@ class Policy(Record):
 
     @property
     def named_hosts(self) -> tuple[HostPattern, ...]:
-        """The hosts that rules name for connections, at least with a person's yes, without those of an untrusted
-        project.
-        """
+        """The hosts to which rules permit connections, with or without approval. Untrusted files do not count."""
         untrusted = {source.layer for source in self.sources if not source.trusted}
         may = [rule for rule in self.rules if rule.decision <= Decision.CONFIRM and rule.layer not in untrusted]
         return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.goes_to))
 
     @property
     def sandbox(self) -> Sandbox:
-        """The bounds of an approved command without a model, from all files together."""
+        """The limits of an approved command whose effects are not modelled, from all files together."""
         return sandbox_of(self.sandbox_tables)
 
     @property
     def sha256(self) -> str:
-        """The file's digest; of several files, a digest over theirs, their layers and whether they are trusted."""
+        """The digest of the file. For several files, a digest of their digests, layers and trust."""
         if len(self.sources) == 1:
             return self.sources[0].sha256
         lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in self.sources)
         return _digest("\n".join(lines).encode())
 
     def guarding(self, *paths: str) -> Policy:
-        """Return this policy with `paths` (absolute files or folders) added to what no call may write."""
+        """Return this policy with `paths` (absolute files or folders) added to the paths that no call may write."""
         return replace(self, guarded=tuple(dict.fromkeys((*self.guarded, *paths))))
 
 
@@ -79,15 +77,15 @@ def _digest(content: bytes) -> str:
 
 
 def denies_altogether(policy: Policy, tool: str) -> bool:
-    """Return whether no call of `tool` can run: its default refuses, and no rule or reader could lift that.
+    """Return whether no call of `tool` can run: its default refuses, and no rule or `readers` line can lift that.
 
-    It errs towards False: a tool that is on offer is still judged call by call.
+    False if in doubt, since each call of an offered tool is still judged.
     """
     stated = stated_defaults(policy.defaults, tool)
     does = tool_kind(tool).does
     if (
         does is Does.OTHER
-    ):  # of tools that can do nothing but read, and of those that stay here, no other default speaks
+    ):  # `default` and defaults of plan mode do not apply to such tools that only read, or that stay here
         stated = [default for default in stated if default.tool != "default" and not default.spares_reading]
     if all(default.decision < Decision.DENY for default in stated):
         return False
@@ -97,7 +95,7 @@ def denies_altogether(policy: Policy, tool: str) -> bool:
 
 
 def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
-    """Return whether a rule might let a call of the tool run, or have it asked about."""
+    """Return whether a rule might permit a call of the tool, with or without approval."""
     if rule.decision > Decision.CONFIRM or (rule.tools and not is_named(tool, rule.tools)):
         return False
     match does:

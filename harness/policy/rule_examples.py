@@ -1,4 +1,4 @@
-"""Checks of one rule: whether it can be at all, and whether it alone decides its examples, in an empty workspace."""
+"""Checks of one rule: whether it is valid, and whether it alone decides its examples in an empty workspace."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from harness.tool_kinds import BASH, READ_FILE
 
 
 def rule_problem(rule: Rule) -> Problem | None:
-    """Return the reason why a rule is invalid: it could never match, or no rule can vouch for it."""
-    if rule.walled:  # whatever the words say, and the variables, the kernel holds it
+    """Return the reason why a rule is invalid: it can never match, or it is never safe as an auto rule."""
+    if rule.walled:  # any words and variables are safe, since the kernel confines the program
         return None
     if not rule.matchers:
         *keys, last = (kind.keys[0] for kind in MATCHERS)
@@ -41,7 +41,7 @@ def examples_of(rule: Rule) -> Examples:
 def example_problem(rule: Rule, example: str | Mapping[str, object]) -> str | None:
     """Return the reason why the rule alone would not decide an example of the form `examples_of`. `None` if it would.
 
-    Raises ValueError for a text in place of a host, such as `example.org` or `example.org:8080`, that is invalid.
+    Raises ValueError for an invalid host. A valid one is `example.org` or `example.org:8080`.
     """
     match examples_of(rule), example:
         case Examples.PATHS, str():
@@ -68,7 +68,7 @@ def _called_with(rule: Rule, arguments: Mapping[str, object]) -> ToolUse:
     from harness.policy.tool_arguments import tool_arguments
 
     plain: dict[str, JsonValue] = json.loads(json.dumps(arguments, default=str))
-    # An example need not repeat what `read_only` wants: the server says so.
+    # With `read_only`, the examples count as calls of a tool that its server declares as read-only.
     return ToolUse(tool=_first_tool(rule), arguments=tool_arguments(plain, EXAMPLE_DISK), says_reads=rule.only_reads)
 
 
@@ -91,7 +91,8 @@ def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
 def _problem(rule: Rule, action: Action) -> str | None:
     """Return the reason why the rule alone does not decide an action. `None` if it does.
 
-    An auto rule decides it if it covers every facet but wrappers, and at least one. A strict rule touches one facet.
+    An auto rule decides an action if it covers every facet except wrappers, and at least one. A strict rule decides it
+    if it hits one facet.
     """
     if not rule.is_auto:
         if any(rule.hits(action, facet) for facet in action.all_facets()):

@@ -1,6 +1,6 @@
-"""Rules, as a policy file writes them, and when a rule covers or touches a part of an action.
+"""Rules of policy files, and the tests whether a rule covers or hits a part of an action.
 
-An auto rule must cover a facet wholly. A stricter rule needs to touch it.
+An auto rule must cover a whole facet. A strict rule only needs to hit it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class Layer(Enum):
     BUILT_IN = "built-in"
     MANAGED = "managed"
     FILE = "file"
-    """A file given with --policy, or loaded by a program; it replaces USER and SHIPPED. Of several each decides
-    alone.
+    """A file given with --policy, or loaded by a program. It replaces USER and SHIPPED.
+
+    Several such files each decide alone.
     """
     USER = "user"
     SHIPPED = "shipped"
@@ -61,15 +62,15 @@ class Opens(Record):
     """Permissions that an auto rule grants to the commands it covers."""
 
     write: tuple[str, ...] = ()
-    """Places that they may write, with everything below; named as in `Effects.granted`."""
+    """Places that the commands may write, with everything below. Written as in `Effects.granted`."""
     network: bool = False
-    """Whether they may reach the network."""
+    """Whether the commands may reach the network."""
     hosts: tuple[str, ...] = ()
-    """Without `network`: the hosts that they may reach all the same (policy/hosts.py)."""
+    """Hosts that the commands may reach if `network` is false (policy/hosts.py)."""
 
     @property
     def reaches(self) -> bool:
-        """Whether it grants any way to the network."""
+        """Whether it permits the network or some hosts."""
         return self.network or bool(self.hosts)
 
     @property
@@ -78,7 +79,7 @@ class Opens(Record):
         return None if self.network else self.hosts
 
     def words(self) -> str:
-        """Return it in words for a person. Empty if it grants nothing."""
+        """Return the permissions in words for people. Empty if there are none."""
         may = [f"write {quoted(self.write)}"] if self.write else []
         if self.network:
             may.append("reach the network")
@@ -107,11 +108,11 @@ class Rule(Record):
 
     @property
     def is_auto(self) -> bool:
-        """Whether it lets calls run unasked."""
+        """Whether it lets calls run without a question."""
         return self.decision is Decision.AUTO
 
     def find(self, kind: type[MatcherT]) -> MatcherT | None:
-        """Return its first matcher of a kind."""
+        """Return the rule's first matcher of a kind, or `None`."""
         for matcher in self.matchers:
             if isinstance(matcher, kind):
                 return matcher
@@ -119,69 +120,69 @@ class Rule(Record):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that it names; none if it is about every tool."""
+        """The tools that the rule names. Empty if it matches every tool."""
         matcher = self.find(ToolMatcher)
         return matcher.names if matcher else ()
 
     @property
     def only_reads(self) -> bool:
-        """Whether it is about tools from outside that only read."""
+        """Whether the rule matches only external tools that only read."""
         matcher = self.find(ToolMatcher)
         return matcher is not None and matcher.only_reads
 
     @property
     def argv(self) -> ArgvPattern | None:
-        """The words of the commands that it is about."""
+        """The pattern for the words of commands. `None` if the rule has none."""
         matcher = self.find(CommandMatcher)
         return matcher.argv if matcher else None
 
     @property
     def files(self) -> FileMatcher | None:
-        """The files that it is about, operands of its commands among them."""
+        """The matcher for files or for operands of commands. `None` if the rule has none."""
         return self.find(FileMatcher)
 
     @property
     def goes_to(self) -> tuple[HostPattern, ...]:
-        """The hosts of the tools that it is about; none if it is not about hosts."""
+        """The host patterns of the rule. Empty if it has none."""
         matcher = self.find(HostMatcher)
         return matcher.patterns if matcher else ()
 
     @property
     def has_parts(self) -> bool:
-        """Whether it is about parts of calls. If not, it is about whole calls of tools."""
+        """Whether the rule matches parts of calls. If not, it matches whole calls of tools."""
         return any(matcher.of_parts for matcher in self.matchers)
 
     @property
     def walled(self) -> bool:
-        """Whether a command that it lets run is held by walls, or does not run (verdict.py)."""
+        """Whether a command that the rule permits runs only inside walls (verdict.py)."""
         return any(matcher.walled for matcher in self.matchers)
 
     def may_hit(self, kind: type[Record]) -> bool:
-        """Return whether it could hit a facet of that kind."""
-        for matcher in self.matchers:  # noqa: SIM110 - asked of every rule for every facet, and quicker than `all`
+        """Return whether the rule could hit a facet of that kind."""
+        for matcher in self.matchers:  # noqa: SIM110 - runs for every rule and facet, and is faster than `all`
             if kind not in matcher.can_hit:
                 return False
         return True
 
     def may_cover(self, kind: type[Record]) -> bool:
-        """Return whether it could cover a facet of that kind."""
+        """Return whether the rule could cover a facet of that kind."""
         is_about_tools = False
         for matcher in self.matchers:
             if kind in matcher.answers_for:
                 return True
             is_about_tools = is_about_tools or ToolUse in matcher.answers_for
-        # What a tool from outside reads and writes is a part of its use.
+        # The reads and writes of an external tool are parts of its use.
         return kind is PathAccess and is_about_tools and not self.has_parts
 
     def hits(self, action: Action, facet: Facet) -> bool:
-        """Return whether this rule, taken as a strict one, touches the facet."""
+        """Return whether this rule, as a strict rule, hits the facet."""
         for matcher in self.matchers:  # noqa: SIM110 - likewise
             if not matcher.hits(action, facet):
                 return False
         return True
 
     def covers(self, action: Action, facet: Facet) -> bool:
-        """Return whether this rule, taken as an auto rule, accounts for the whole facet."""
+        """Return whether this rule, as an auto rule, accounts for the whole facet."""
         if not self.may_cover(type(facet)):
             return False
         if isinstance(facet, ToolUse) or (isinstance(facet, PathAccess) and not self.has_parts):
@@ -194,14 +195,15 @@ class Rule(Record):
         return True
 
     def _covers_use(self, action: Action, use: ToolUse) -> bool:
-        """Return whether it accounts for the use of a tool; all that the call reads and writes is a part of that."""
-        if use.says_destroys and use.tool not in self.tools:  # a star means what nobody thought of
+        """Return whether the rule accounts for the use of a tool, including all reads and writes of the call."""
+        if use.says_destroys and use.tool not in self.tools:  # a star may match tools that its author did not think of
             return False
         return all(matcher.covers(action, use) for matcher in self.matchers)
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:
-        """Return the reason why this rule, as an auto rule, does not cover a facet, without a full stop. Empty if it
-        does.
+        """Return the reason why this rule, as an auto rule, does not cover a facet, without a full stop.
+
+        Empty if it does.
         """
         if self.covers(action, facet):
             return ""
@@ -216,24 +218,25 @@ class Rule(Record):
         return "the tool may destroy, and a star does not cover that" if is_use else not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:
-        """Return the reason why this rule, as a strict one, does not touch a facet, without a full stop. Empty if it
-        does.
+        """Return the reason why this rule, as a strict rule, does not hit a facet, without a full stop.
+
+        Empty if it does.
         """
         matcher = next((matcher for matcher in self.matchers if not matcher.hits(action, facet)), None)
         return "" if matcher is None else matcher.unhit_words(action, facet)
 
     def nearness(self, facet: Facet) -> int:
-        """Return its nearness to covering a facet; 0 if it is about something else."""
+        """Return a number for how nearly the rule covers a facet. 0 if it does not concern the facet."""
         if isinstance(facet, ToolUse) and (self.has_parts or not is_named(facet.tool, self.tools)):
             return 0
         return sum(matcher.nearness(facet) for matcher in self.matchers)
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:
-        """Return the argument by which the rule touches the use of a tool. `None` if by none."""
+        """Return the argument that makes the rule hit the use of a tool. `None` if no argument does."""
         return next(filter(None, (matcher.argument_hit(use) for matcher in self.matchers)), None)
 
     def words(self) -> str:
-        """Return all that its matchers say, in words for a person: what they let run, or forbid. Not yet safe to show."""
+        """Return the calls that the rule matches, in words for people. Not yet safe to show."""
         words = " ".join(matcher.words() for matcher in self.matchers)
         if any(matcher.names_subject for matcher in self.matchers):
             return words
@@ -243,6 +246,6 @@ class Rule(Record):
 
 
 def _is_here(path: PathAccess) -> bool:
-    """Return whether a tool's path is in the workspace; the workspace itself may be read, with everything in it."""
+    """Return whether a tool's path is in the workspace. The workspace folder itself counts only for reading."""
     is_inside = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
     return is_inside and path.is_whole

@@ -1,8 +1,8 @@
-"""A person's grants: for a session, or from now on in a workspace.
+"""A person's grants: for a session, or permanently for a workspace.
 
-A grant acts as an auto rule of the layer SESSION: for exactly the shown words or files, for a folder, for a program
-with any words inside walls, or for a tool from outside. It has matchers of its own, which no policy file can write.
-It lifts a CONFIRM of a default and nothing else. grant_offers.py offers grants, gate/grants_in_force.py keeps them.
+A grant acts as an auto rule of the layer SESSION. It covers exactly the shown words or files, a folder, a program with
+any words inside walls, or an external tool. Its matchers cannot be written in a policy file. It lifts only a CONFIRM of
+a default. grant_offers.py offers grants, gate/grants_in_force.py stores them.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from harness.place_changes import PlaceChange
 
 SESSION_GRANTS = "grants of this session"
-"""Name in place of a file's, for a deciding grant that is in no file."""
+"""Name shown instead of a file name, for a grant that is not stored in a file."""
 _ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py", "**/node_modules/.bin/*"))
-"""Files that tests and builds obey, which ask even with a grant to edit all files."""
+"""Files that tests and builds obey. Editing them needs approval even with a grant to edit all files."""
 PATTERN_CHARACTERS = frozenset("*?[]\\!#")
-"""Characters of a name that, as a pattern, would not match only itself."""
+"""Characters with a special meaning in path patterns. A name with one of them cannot be a pattern for itself."""
 
 
 class Grant(Record):
     """A pattern that a person granted."""
 
     id: str
-    """`grant-1`; of those that are kept see `kept_id`."""
+    """ID such as `grant-1`. For stored grants see `kept_id`."""
     scope: GrantScope
     pattern: GrantPattern
     origin: Origin
-    """Place of the grant: a file and its line; for this session SESSION_GRANTS and the call's number."""
+    """Place of the grant: file and line, or for a session SESSION_GRANTS and the number of the call."""
     until: str = ""
-    """End of the grant (UTC, as in `2026-11-30T12:00:00Z`), checked as a session begins. Empty for one without an end."""
+    """End of the grant (UTC, as in `2026-11-30T12:00:00Z`), checked when a session begins. Empty without an end."""
     changed: tuple[PlaceChange, ...] = ()
-    """Unanswered changes of protected places by a command that ran by it. Until they are answered, it is suspended."""
+    """Changes of protected places by a command under this grant. It is suspended until a person has answered them."""
 
     @property
     def rule(self) -> Rule:
-        """The auto rule as which it acts."""
+        """The auto rule that represents the grant."""
         pattern = self.pattern
         return Rule(
             id=self.id,
@@ -99,12 +99,12 @@ def _files(pattern: GrantPattern) -> FileMatcher:
 
 
 class GrantedCommand(CommandMatcher):
-    """Exactly these words in one folder, if nothing is fed to the command."""
+    """Matches exactly these words in one folder, if the command gets no input."""
 
     folder: str
 
     def covers(self, action: Action, facet: Facet) -> bool:
-        """Return whether these are the words, in this folder."""
+        """Return whether the facet is a command with these words in this folder."""
         return super().covers(action, facet) and isinstance(facet, Command) and self._is_here(facet)
 
     def _is_here(self, command: Command) -> bool:
@@ -112,36 +112,37 @@ class GrantedCommand(CommandMatcher):
 
 
 class GrantedFile(FileMatcher):
-    """One file: its very name, and nothing below a folder of that name."""
+    """Matches one file by exactly its name, and no file below a folder of that name."""
 
     can_hit: ClassVar = frozenset((PathAccess,))
 
     def covers_path(self, path: PathAccess) -> bool:
-        """Return whether a path has no other name."""
+        """Return whether the granted name covers the path and the path has no other name."""
         return super().covers_path(path) and all(f"/{name}" in self.patterns.patterns for name in path.names)
 
 
 class GrantedProgram(Matcher):
-    """A program with any words, in a folder and below, also what it runs; the kernel holds it, or it does not run.
+    """Matches a program with any words, in a folder and below, and the commands that it runs.
 
-    Without words, every command that plainly works there, and what its line writes of `files`.
+    The program runs only inside walls. Without first words, the grant matches every command that is known to work only
+    in the folder, and writes to `files`.
     """
 
     begins: tuple[str, ...]
-    """First words of the command."""
+    """First words of the command. Empty for every known command."""
     files: FileMatcher | None
     folder: str
     variables: tuple[str, ...]
-    """Names of variables that may be set in front of it."""
+    """Names of the variables that may be set before the command."""
     reaches: bool
-    """Whether it may reach the network, or some hosts."""
+    """Whether the program may reach the network, or some hosts."""
 
     can_hit: ClassVar = frozenset((Command, Opaque, PathAccess))
     answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
     walled: ClassVar = True
 
     def covers(self, action: Action, facet: Facet) -> bool:
-        """Return whether a command, or what it is given to run, is such work."""
+        """Return whether the grant covers a command, the text given to it, or a written file."""
         match facet:
             case Command():
                 return self._is_granted(facet)
@@ -165,7 +166,7 @@ class GrantedProgram(Matcher):
 
 
 class GrantedCall(Matcher):
-    """One call of a tool from outside, with exactly these arguments."""
+    """Matches a call of an external tool with exactly these arguments."""
 
     arguments_sha256: str
     """The `arguments_digest` of the call."""
@@ -174,35 +175,35 @@ class GrantedCall(Matcher):
     can_hit: ClassVar = frozenset((ToolUse,))
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the action holds the arguments
-        """Return whether these are the arguments."""
+        """Return whether the call has these arguments."""
         return self.arguments_sha256 == arguments_digest(action.arguments)
 
 
 def arguments_digest(arguments: Mapping[str, JsonValue]) -> str:
-    """Return the digest of a call's arguments, however they were written."""
+    """Return the digest of a call's arguments. The order of fields and blanks do not matter."""
     return digest_of(json.dumps(dict(arguments), sort_keys=True).encode())
 
 
 def session_grant(identity: str, pattern: GrantPattern, call: int = 0) -> Grant:
-    """Return a grant for the session; `call` is the one at whose question it was given, if there was one."""
+    """Return a grant for the session. `call` is the number of the call at whose question it was given; 0 for none."""
     origin = Origin(file=SESSION_GRANTS, line=call)
     return Grant(id=identity, scope=GrantScope.SESSION, pattern=pattern, origin=origin)
 
 
 def kept_id(pattern: GrantPattern) -> str:
-    """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
+    """Return the ID of a stored grant. It is a digest of the pattern, so that different grants have different IDs."""
     data = json.dumps(pattern_fields(pattern), sort_keys=True).encode()
     return f"kept-{digest_of(data)[:12]}"
 
 
 def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
-    """Return `policy` with the rules of these grants, but for those that sleep; its digest stays that of its files."""
+    """Return `policy` with the rules of these grants, except suspended ones. The policy's digest does not change."""
     awake = [grant.rule for grant in grants if not grant.changed]
     return replace(policy, rules=(*policy.rules, *awake)) if awake else policy
 
 
 def pattern_problem(pattern: GrantPattern) -> str:
-    """Return the reason why a stored pattern was never on offer, or an empty string."""
+    """Return the reason why a stored pattern cannot have been on offer, or an empty string."""
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
     try:
@@ -242,9 +243,12 @@ def pattern_problem(pattern: GrantPattern) -> str:
 def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
     """Return a narrower pattern, or the reason why it would not be narrower.
 
-    A program loses the network, or gets further words; a command gets some hosts in place of the network, or of more
-    hosts; files become a folder or one file. `words` are `offline`, the further words (also after its beginning),
-    `host` and hosts in the form of a policy, or a path in the workspace, with a slash at the end of a folder.
+    `words` say how to narrow it:
+
+    - `offline` takes the network away from a program.
+    - Further words for a program, with or without the granted first words, become part of its beginning.
+    - `host` and hosts, written as in a policy, limit a command to these hosts.
+    - A path in the workspace narrows files to that file, or with a slash at the end to that folder.
     """
     if words[:1] == ["host"] and (pattern.program or pattern.argv):
         return _at_hosts(pattern, words[1:])
@@ -266,7 +270,7 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
 
 
 def _at_hosts(pattern: GrantPattern, hosts: Sequence[str]) -> GrantPattern | str:
-    """Return the pattern of a command with nothing but these hosts to reach; else why that is not less."""
+    """Return the pattern limited to these hosts, or the reason why that would not be narrower."""
     try:
         narrower_hosts = tuple(each.text for each in host_patterns(tuple(hosts)))
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""The texts among the arguments of an unknown tool, each read as a path and as an address.
+"""The texts in the arguments of an unknown tool, each interpreted as a path and as an address.
 
-A text that two programs could read in two ways is no certain path or host: no auto rule covers it, strict rules
-match.
+A text that two programs could interpret differently is not a certain path or host. No auto rule covers such a text, but
+strict rules match it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from harness.regex import regex
 from harness.shell.disk import Disk
 
 MOST_ARGUMENTS = 2_000
-"""Maximum number of examined texts; an argument without a name represents any further ones."""
+"""Maximum number of examined texts. REST represents the others."""
 MOST_CHARACTERS = 100_000
-"""Maximum length of all texts that may be paths: each is resolved through its folders."""
+"""Maximum total length of texts that may be paths. Limits the work of resolving them."""
 MOST_DEPTH = 20
-"""Maximum nesting of objects and lists; deeper content counts as a further text."""
+"""Maximum nesting of objects and lists. REST represents deeper content."""
 REST = ToolArgument(name="", text="more arguments than are looked at")
 
 _LONGEST_PATH = 4_095
@@ -28,7 +28,7 @@ _LONGEST_PATH = 4_095
 _FILE_URL = regex(r"(?i)^file:(?://(?:localhost)?(?=/))?")
 _ESCAPED = regex(r"%[0-9A-Fa-f]{2}")
 _EXPANDED = frozenset("*?[{$`\\")
-"""Characters that some programs expand, or take for a slash."""
+"""Characters that some programs expand, or interpret as a slash."""
 _ADDRESS = regex(r"(?i)^(?:(https?|wss?)://)?([a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(/.*)?$")
 _LABEL = regex(r"^(?!-)[a-z0-9-]{1,63}(?<!-)$")
 _NUMBER = regex(r"^(?:[0-9]+|0x[0-9a-f]*)$")
@@ -37,7 +37,7 @@ _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 
 
 def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[ToolArgument, ...]:
-    """Return every text, number, truth value and null among the arguments; the last one is REST where there are more."""
+    """Return every text, number, boolean and null in the arguments. Ends with REST if there are too many."""
     results: list[ToolArgument] = []
     remaining = MOST_CHARACTERS
     for name, text in _texts("", arguments, MOST_DEPTH):
@@ -50,7 +50,7 @@ def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[Tool
 
 
 def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | None]]:
-    """Yield names and texts; `None` instead of a text that is nested too deep."""
+    """Yield the name and text of each value. The text is `None` for content that is nested too deeply."""
     if isinstance(value, str):
         yield name, value
     elif not isinstance(value, Mapping | list):
@@ -67,19 +67,19 @@ def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | No
 
 
 def _part(key: str) -> str:
-    """Return a key as a part of a name: in quotes where a dot in it would read as two of them."""
+    """Return a key as a part of a dotted name, in quotes if it is empty or has a dot or a quote."""
     return key if key and not {".", '"'}.intersection(key) else json.dumps(key, ensure_ascii=False)
 
 
 def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
-    """Return the names for path patterns, and the place: outside if it may be read as another path too.
+    """Return the names for path patterns, and the place. The place is OUTSIDE if the text may mean another path too.
 
-    Without names if it cannot be a path in any reading.
+    There are no names if the text cannot be a path in any interpretation.
     """
     url = _FILE_URL.match(text)
     path = unquote(text[url.end() :]) if url else text
     if is_long := len(path) > _LONGEST_PATH:
-        path = normpath(path)  # as some programs make one of it that is short enough
+        path = normpath(path)  # some programs shorten it to a valid path like this
     if not path or len(path) > _LONGEST_PATH:
         return (), Place.OUTSIDE
     sure = path.isprintable() and path == path.strip() and not path.startswith("~") and not _EXPANDED.intersection(path)
@@ -107,10 +107,10 @@ def _is_plain_url(begin: str, path: str) -> bool:
 
 
 def host_of(text: str) -> str:
-    """Return the host of an address, or of a bare name, in small letters, with its port where that is not the usual one.
+    """Return the host of a URL, or a bare host name, in lower case, with the port unless it is the scheme's default.
 
-    Empty where programs could read it differently: a name or a password in front, a dot at the end, letters of other
-    alphabets, an IPv6 address, a number in another form, a backslash, a blank.
+    Empty if programs could interpret the text differently: a user or password before the host, a trailing dot,
+    non-ASCII letters, an IPv6 address, an unusual number format, a backslash, a blank.
     """
     match = _ADDRESS.match(text)
     if match is None or not text.isprintable() or not {" ", "\\"}.isdisjoint(text):

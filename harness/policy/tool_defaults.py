@@ -12,28 +12,28 @@ from harness.record import Record
 from harness.tool_kinds import is_named
 
 UNCOVERED = "uncovered"
-"""The key under [tools] for commands that no model covers."""
+"""The key under [tools] for commands that no model covers. A model gives the effects of a known command."""
 
 
 class ToolDefault(Record):
     """The decision on a tool's calls if no rule matches."""
 
     tool: str
-    """A tool's name, `default` for those that are not named, or `uncovered` for commands that no model covers."""
+    """A tool's name, `default` for tools without their own line, or `uncovered` for commands that no model covers."""
     decision: Decision
     origin: Origin
     layer: Layer
     spares_reading: bool = False
-    """Whether it leaves out tools that can do nothing but read, as in plan mode."""
+    """Whether the default does not apply to tools that can only read, as in plan mode."""
 
     @property
     def subject(self) -> str:
-        """Its subject in words."""
+        """The calls that the default decides, in words."""
         return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
 
 
 class Readers(Record):
-    """The line `readers` under `[tools]` of one file: whether commands that only look run unasked."""
+    """The line `readers` under `[tools]` of one file: whether commands that only read run without a question."""
 
     on: bool
     origin: Origin
@@ -41,7 +41,7 @@ class Readers(Record):
 
 
 def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:
-    """Return the default of each file for `tool`: by its name, its longest beginning with a star, or `default`."""
+    """Return the default of each file for `tool`: by its name, by the longest matching `NAME*`, or `default`."""
     by_file: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
         key = (default.layer, default.origin.file)
@@ -55,25 +55,25 @@ def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefa
 
 
 def defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
-    """Return the default of each file for `tool`, and for a facet that no model covers the `uncovered` of each."""
+    """Return the default of each file for `tool`. If no model covers the facet, also the `uncovered` of each file."""
     uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
     return [*stated_defaults(defaults, tool), *uncovered]
 
 
 def _says_more(name: str, other: str) -> bool:
-    """Return whether the first of two names that mean a tool says more of it: it has no star, or it is the longer one."""
+    """Return whether `name` is more specific than `other`: it has no star, or it is the longer one with a star."""
     return not name.endswith("*") or (other.endswith("*") and len(name) > len(other))
 
 
 def needs_its_name(facet: Facet, stated: Sequence[ToolDefault]) -> bool:
-    """Return whether the server of a tool says that it destroys, and no default names the tool as a whole."""
+    """Return whether a tool's server declares it destructive and no default has the tool's full name."""
     if not isinstance(facet, ToolUse) or not facet.says_destroys:
         return False
     return all(default.tool != facet.tool for default in stated)
 
 
 def _is_uncovered(facet: Facet) -> bool:
-    """Return whether no model tells what a command does; none does for a program that a variable steers."""
+    """Return whether no model gives the effects of a command. True for a program whose behaviour a variable changes."""
     match facet:
         case Command():
             return facet.act is Act.UNKNOWN or any(map(steers, facet.variables))

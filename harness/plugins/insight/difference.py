@@ -1,6 +1,6 @@
-"""Differences between two sessions: prompts, policy, calls and their outcome, files.
+"""Differences between two sessions: prompts, policy, calls and their outcomes, files.
 
-Not compared: times, token counts, the model's words, and the text of results.
+Times, token counts, the model's words and the text of results are not compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACCOUNT_KINDS = CALL_KINDS | {"user_message", "session_ended"}
 MOST_CHARACTERS = 300
 """Maximum length kept of a summary or a prompt for display."""
 _FIELDS = ("harness", "model", "api", "mode", "confinement", "policy", "policy_sha256", "instructions", "git_head")
-"""Compared fields of the start of two sessions."""
+"""Compared fields of the `session_started` records."""
 
 
 class DifferenceKind(Enum):
@@ -39,15 +39,15 @@ class CallAccount(Record):
 
     number: str
     called: JsonValue
-    """Number of the call for JSON. A text if the log has no number in its place."""
+    """Number of the call for JSON. A text if the log's value is not a number."""
     tool: str
     summary: str
     key: bytes
-    """Digest of tool and arguments: calls with the same one are the same call."""
+    """Digest of tool and arguments. Calls with equal digests count as the same call."""
     results: tuple[tuple[str, str], ...]
-    """Results of the call: name and value. Empty without one."""
+    """Name and value of each result of the call. The value is empty if the log lacks it."""
     path: str
-    """The file that it changed. Empty without one."""
+    """The file that it changed. Empty if it changed none."""
     after: str
 
 
@@ -60,16 +60,16 @@ class Account(Record):
     workspace: str
     began: tuple[tuple[str, str], ...]
     prompts: tuple[tuple[bytes, str], ...]
-    """Digest, and how the text begins."""
+    """Digest of each prompt, and the beginning of its text."""
     calls: tuple[CallAccount, ...]
     files: tuple[tuple[str, str], ...]
-    """Each changed file, relative to the workspace if it is inside, and its last digest."""
+    """Path of each changed file (relative if inside the workspace) and its last digest."""
     end: str
-    """The stop reason; empty where the session never said that it ended."""
+    """The stop reason. Empty if the log has no end of the session."""
 
 
 class Difference(Record):
-    """One thing in which two sessions differ, or a call that they have in common."""
+    """One difference between two sessions, or a call that both have."""
 
     kind: str
     """`began`, `prompt`, `call`, `file` or `end`."""
@@ -126,7 +126,7 @@ def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
 
 
 def differences(left: Account, right: Account) -> Iterator[Difference]:
-    """Yield the differences, and every common call, in the order of the sessions."""
+    """Yield the differences and every common call: start, prompts, calls, files, end."""
     right_values = dict(right.began)
     for name, value in left.began:
         if value != right_values.get(name, ""):
@@ -158,7 +158,10 @@ def differences(left: Account, right: Account) -> Iterator[Difference]:
 
 
 def aligned(left: Sequence[bytes], right: Sequence[bytes]) -> Iterator[tuple[int | None, int | None]]:
-    """Yield every place of both, in order: pairs of places with equal items, and places that have none (None there)."""
+    """Yield pairs of indexes into `left` and `right`, in order, that cover every item of both.
+
+    The items of a pair are equal. An item without an equal one is paired with `None`.
+    """
     a = b = 0
     for change in changes(left, right):
         yield from zip(range(a, change.old_start), range(b, change.new_start), strict=True)
@@ -209,7 +212,7 @@ def _policy_files(files: JsonValue) -> Iterator[str]:
 def _call(call: LoggedCall) -> CallAccount:
     outcome, change = call.outcome, call.intent.get("change")
     path, after = text(outcome, "changed_path"), text(outcome, "after_sha256")
-    if not outcome and isinstance(change, dict):  # it may have run: what it would have left is not known to be there
+    if not outcome and isinstance(change, dict):  # the call may have run; its effect on the file is unknown
         path, after = text(change, "path"), "unknown"
     results = {
         "decision": call.decided,
@@ -231,15 +234,15 @@ def _call(call: LoggedCall) -> CallAccount:
 
 
 def _key(call: LoggedCall) -> bytes:
-    """Return the digest of tool and arguments; how the arguments are written (blanks, order of fields) means nothing."""
+    """Return the digest of tool and arguments. Blanks and the order of fields in the arguments do not matter."""
     proposed = call.proposed
-    if "arguments_characters" in proposed:  # only their beginning is there
+    if "arguments_characters" in proposed:  # the log has only the beginning of the arguments
         return _digest(f"{call.tool}\n{text(proposed, 'arguments_sha256')}")
     arguments = text(proposed, "arguments")
     try:
         arguments = json.dumps(json.loads(arguments, object_pairs_hook=once), sort_keys=True)
     except (ValueError, RecursionError):
-        pass  # they are compared as they are
+        pass  # arguments that are not valid JSON are compared as text
     return _digest(f"{call.tool}\n{arguments}")
 
 

@@ -1,4 +1,4 @@
-"""Number of questions of a session, and the number left if the grants on offer were taken at once. Pure."""
+"""Number of questions of a session, and the number left if each offered grant is taken at its first offer. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Take(Enum):
     """The grant to assume at a question's first offer."""
 
     EXACT = "exact"
-    """The narrowest: these words, this file."""
+    """The narrowest grant: this command with these arguments, or this file."""
     PROGRAM = "program"
-    """All edits; a program with any words inside walls, with the network only where it is not offered without."""
+    """All edits, or a program with any arguments inside walls. With the network only if no offer is without it."""
     WALLS = "walls"
-    """The same, and every known command inside walls, where that is offered."""
+    """Like `PROGRAM`, but also every known command inside walls, if offered."""
     WIDEST = "widest"
-    """The widest."""
+    """The widest grant."""
 
     def of(self, choices: Sequence[GrantChoice]) -> GrantChoice:
-        """Return the one of these choices, the narrowest first."""
+        """Return the choice to assume. `choices` has the narrowest first."""
         if self in (Take.EXACT, Take.WIDEST):
             return choices[0 if self is Take.EXACT else -1]
         if self is Take.PROGRAM:
@@ -46,7 +46,7 @@ def _reaches_out(choice: GrantChoice) -> bool:
 
 
 class StillAsked(Record):
-    """A question that would be asked all the same."""
+    """A question that the assumed grants do not spare."""
 
     call: SeenCall
     by: str
@@ -63,17 +63,18 @@ class SessionFatigue(Record):
     questions: int
     """Number of questions under the policy alone, without grants."""
     still: tuple[StillAsked, ...]
-    """Questions left if each is answered with a grant, if one is on offer."""
+    """Questions left if each question with an offer is answered with a grant."""
     spared: tuple[GrantPattern, ...]
-    """For each question that is spared, what spares it: of several grants the last."""
+    """For each spared question, the grant that spares it; the latest if several do."""
     unjudged: int
-    """Calls that are not known well enough to be judged again."""
+    """Number of calls that cannot be judged again, since the log lacks details."""
 
 
 def fatigue_of(calls: Sequence[SeenCall], walls: WallsHere, take: Take) -> SessionFatigue:
-    """Return the questions of one session, of which `calls` are the calls that are not auto, judged with nothing granted.
+    """Return the questions of one session.
 
-    At a question that a person said no to, nothing is taken.
+    `calls` are its calls that are not auto, judged without grants. No grant is assumed at a question that a person
+    answered with no.
     """
     grants: list[Grant] = []
     still: list[StillAsked] = []
@@ -106,19 +107,19 @@ def fatigue_of(calls: Sequence[SeenCall], walls: WallsHere, take: Take) -> Sessi
 
 
 class AskingReason(Record):
-    """Something that asks and at which nothing is granted."""
+    """A deciding part whose questions lead to no grant."""
 
     by: str
-    """Hostile text."""
+    """Name of the deciding part. Untrusted text."""
     refused: bool
-    """Whether the calls were refused then: nothing is taken at those."""
+    """Whether the calls were refused in the session. No grant is assumed for those."""
     count: int
     example: str
-    """The first call that it asked about; hostile text."""
+    """Summary of the first call that it asked about. Untrusted text."""
 
 
 def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
-    """Yield the reasons of questions without a grant, the commonest first; refused ones separately."""
+    """Yield the reasons for questions without a grant, the commonest first. Refused calls are counted separately."""
     remaining: dict[tuple[str, bool], list[str]] = {}
     for still in (still for session in sessions for still in session.still if not still.assumed_grants):
         remaining.setdefault((still.by, still.call.refused), []).append(still.call.summary)
@@ -127,8 +128,9 @@ def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
 
 
 def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:
-    """Return the grants, in words, and the number of questions that each spared, the most first; all workspaces as
-    one.
+    """Return each grant as text and the number of questions that it spared, largest number first.
+
+    Grants that differ only in their workspace are counted as one.
     """
     spared = (pattern for session in sessions for pattern in session.spared)
     return Counter(replace(grant, folder="").text for grant in spared).most_common()

@@ -1,6 +1,4 @@
-"""Questions about calls: those that a person was asked about (`questions`), refused ones (`refusals`), those without
-an end.
-"""
+"""Queries over logged calls: calls that needed approval (`questions`), refused ones, and those without an end."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ from harness.log.order import LogRecord
 from harness.record import Record
 
 BURST_SECONDS, BURST = 10.0, 3
-"""A burst is so many approvals within so many seconds."""
+"""A burst is at least BURST approvals within BURST_SECONDS."""
 _DETOURS = (
     " Do not retry this call as it is, and do not get at what was refused another way.",
-    " Do not retry this call, and do not seek the same effect another way.",  # of logs from before
+    " Do not retry this call, and do not seek the same effect another way.",  # in older logs
     " The run stops here.",
 )
 
@@ -40,7 +38,7 @@ class LoggedQuestion(Record):
 
     call: LoggedCall
     in_burst: bool
-    """Whether the person said yes at least BURST times within BURST_SECONDS, this among them."""
+    """Whether the answer is one of at least BURST approvals by a person within BURST_SECONDS."""
 
     def fields(self) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
@@ -66,9 +64,9 @@ class LoggedQuestion(Record):
 
 
 def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
-    """Yield the questions among these calls, in their order; keeps those of the last BURST_SECONDS.
+    """Yield the questions among these calls, in their order. Keeps those of the last BURST_SECONDS in memory.
 
-    Bursts are found within one log: the answers of one person at one terminal.
+    A burst never spans two logs, since a log has the answers of one person at one terminal.
     """
     waiting: deque[_Waiting] = deque()
     yeses: deque[_Waiting] = deque(maxlen=BURST)
@@ -91,7 +89,7 @@ def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
 
 
 class _Waiting:
-    """A question of which it is not known yet whether two more times yes follow soon."""
+    """A question that may still prove to be part of a burst, depending on the next answers."""
 
     def __init__(self, call: LoggedCall) -> None:
         self.call = call
@@ -121,16 +119,16 @@ class Refuser(Enum):
     """The source of a refusal."""
 
     POLICY = "policy"
-    """A rule, a default, or what is built in: `decided_by` says which."""
+    """A rule, a default or a built-in; `decided_by` names it."""
     PERSON = "person"
     SCRIPT = "script"
-    """Answers that were prepared."""
+    """Prepared answers."""
     OUTSIDE = "outside"
-    """A client or an approver outside."""
+    """A client or an approver outside harness."""
     NOBODY = "nobody"
-    """A person's yes was needed, and no person was there."""
+    """The call needed approval, and no approver was present."""
     EDIT = "edit"
-    """A person edited the call, and the edited one was judged in its place."""
+    """A person edited the call, and the gate judged the edited call instead."""
     TOOL = "tool"
     """The call was invalid."""
     UNSAID = "unsaid"
@@ -181,7 +179,7 @@ class LoggedRefusal(Record):
 
     @property
     def hint(self) -> str:
-        """The policy's advice, parsed from the model's text, whose other parts are all known."""
+        """The policy's hint. It is cut out of the refusal text, whose other parts are known."""
         if self.refuser not in (Refuser.POLICY, Refuser.NOBODY):
             return ""
         rest = _after_part(text(self.call.outcome, "content"), self.call)
@@ -207,16 +205,16 @@ class LoggedRefusal(Record):
 
 
 class RefusalCounts:
-    """Calls that did not run, counted by why."""
+    """Counts of calls that did not run, by reason."""
 
     def __init__(self) -> None:
         self.refused: dict[Refuser, int] = {}
         self.invalid = 0
         self.never_came = 0
-        """Their turn never came: something else ended the run."""
+        """Number of calls that were never reached, because the run ended before."""
 
     def fields(self) -> dict[str, JsonValue]:
-        """Return their fields for JSON: refusals by source, and the others."""
+        """Return the counts as fields for JSON: refusals by source, and the others."""
         by: dict[str, JsonValue] = {
             refuser.value: self.refused.get(refuser, 0) for refuser in Refuser if refuser is not Refuser.TOOL
         }
@@ -224,7 +222,7 @@ class RefusalCounts:
 
 
 def refusals(calls: Iterable[LoggedCall], counts: RefusalCounts, *, invalid: bool) -> Iterator[LoggedRefusal]:
-    """Yield the refused calls among these, with `invalid` also those that could not be prepared; count in `counts`."""
+    """Yield the refused calls, with `invalid` also the invalid ones. Add each call that did not run to `counts`."""
     for call in calls:
         refusal = LoggedRefusal(call=call)
         match call.fate:
@@ -244,7 +242,7 @@ def refusals(calls: Iterable[LoggedCall], counts: RefusalCounts, *, invalid: boo
 def _after_part(reason_text: str, call: LoggedCall) -> str:
     """Return the text after `Part: ...` in a refusal (see ruling.refusal_text), without its last sentence.
 
-    The parts are those that the decision names. So a command with `Hint:` in it is not taken for the policy.
+    Only a part that the decision names is accepted. So `Hint:` inside a command does not count as the policy's hint.
     """
     for end in _DETOURS:
         reason_text = reason_text.removesuffix(end)
@@ -256,19 +254,19 @@ def _after_part(reason_text: str, call: LoggedCall) -> str:
     facets = call.decision.get("facets")
     parts = [text(facet, "facet") for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
     for part in sorted({part for part in parts if part}, key=len, reverse=True):
-        for part_text in (f" Part: `{part}`.", f" Part: {part}."):  # logs of before 2026-11-23 have no quotes there
+        for part_text in (f" Part: `{part}`.", f" Part: {part}."):  # logs before 2026-11-23 have no quotes around it
             if rest.startswith(part_text):
                 return rest.removeprefix(part_text)
     return rest
 
 
 class OpenSession(Record):
-    """A session that never said that it ended."""
+    """A session whose end is not in the log."""
 
     log: str
     started: LogRecord
     not_begun: tuple[LoggedCall, ...]
-    """Calls of the session that were never begun, and so did not run."""
+    """Calls of the session without an intent record. They did not run."""
 
     def fields(self, *, in_use: bool, torn: bool) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
@@ -290,13 +288,13 @@ class OpenSession(Record):
 
 
 class UnknownCall(Record):
-    """A call that was begun and has no end: it may have run, wholly or in part."""
+    """A call with an intent and without an outcome: it may have run, wholly or in part."""
 
     call: LoggedCall
 
     @property
     def path(self) -> str:
-        """The file that it was to change; empty where it is not known."""
+        """The file that the call was to change. Empty if unknown."""
         return text(self._change, "path")
 
     @property
@@ -311,7 +309,7 @@ class UnknownCall(Record):
 
     @property
     def could_write(self) -> list[str] | None:
-        """The paths that it was let write, as far as the log names them; None where it is not known which."""
+        """The paths that the call was permitted to write, as far as the log names them. `None` if unknown."""
         effects = self.call.intent.get("effects")
         effects = effects if isinstance(effects, dict) else {}
         write, granted = effects.get("write"), effects.get("granted")

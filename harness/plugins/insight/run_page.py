@@ -1,7 +1,6 @@
-"""The report as a page of HTML: that of `harness audit report`, from the logs of these runs.
+"""The HTML page of `harness audit report`, made from the logs of these runs.
 
-The model's words beside its calls are left out of the page unless they are requested; the page then says so in their
-place.
+The page has the model's words beside its calls only on request. Without them it says that they are left out.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class _Logs:
             yield from logged_calls(path, self._of(path, CALL_KINDS))
 
     def has_others(self) -> bool:
-        """Say whether a log holds a session that is not of these runs."""
+        """Return whether a log has a session that does not belong to these runs."""
         return any(
             record["session"] != session
             for path, session in self._sessions.items()

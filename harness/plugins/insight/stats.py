@@ -1,4 +1,4 @@
-"""Statistics of logs, by rule, by tool and in all. One pass; only the calls in flight are kept."""
+"""Statistics of logs: by rule, by tool and in total. Read in one pass, with only the calls in flight in memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Waits:
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        """Milliseconds, rounded down to three digits, and how often."""
+        """Number of answers by duration: milliseconds, rounded down to three digits."""
         self.total = 0
 
     def add(self, seconds: float) -> None:
-        """Take in an answer; a time that is none (negative, not finite) is left out."""
+        """Add the duration of an answer. An invalid one (negative, not finite, too large) is ignored."""
         if not isfinite(seconds) or not 0 <= seconds < _MOST_SECONDS:
             return
         milliseconds = round(seconds * 1000)
@@ -39,7 +39,7 @@ class Waits:
         self.total += 1
 
     def quantile(self, share: float) -> float | None:
-        """Return the time, in seconds, that this share of the answers did not exceed (nearest rank); None without any."""
+        """Return the seconds that this share of the answers did not exceed (nearest rank). `None` without answers."""
         remaining = ceil(share * self.total)
         for key in sorted(self.counts):
             remaining -= self.counts[key]
@@ -53,22 +53,25 @@ OTHER_ANSWER, NO_ANSWER = "other", ""
 
 
 class QuestionCount:
-    """Questions before calls, counted by what was answered, and how long people took."""
+    """Counts of questions by their answer, and the durations of people's answers."""
 
     __slots__ = ("answers", "in_bursts", "quick", "quick_yes", "waits")
 
     def __init__(self) -> None:
         self.answers = dict.fromkeys((*ANSWERS, OTHER_ANSWER, NO_ANSWER), 0)
         self.quick = 0
-        """A person's answers in under a second."""
+        """Number of answers by people in under a second."""
         self.quick_yes = 0
-        """Number of approvals among them."""
+        """Number of approvals among the quick answers."""
         self.in_bursts = 0
         self.waits = Waits()
         """Durations of people's answers."""
 
     def take(self, call: LoggedCall, *, in_burst: bool = False) -> None:
-        """Count the question before a call; who typed the call had read it, so that how long the answer took says nothing."""
+        """Count the question about a call.
+
+        The duration is ignored if the person typed the call, since the person knew its text already.
+        """
         self.answers[call.answer if call.answer in self.answers else OTHER_ANSWER] += 1
         if call.answered_by is Who.PERSON and call.waited is not None and not is_typed(call.proposed):
             self.waits.add(call.waited)
@@ -94,18 +97,18 @@ class RuleCount:
 
     def __init__(self) -> None:
         self.facets = 0
-        """Parts of calls that it decided, as far as the log lists them."""
+        """Number of parts of calls that the rule decided, as far as the log lists them."""
         self.calls = 0
-        """Calls whose decision was its."""
+        """Number of whole calls that the rule decided."""
         self.decisions = dict.fromkeys(DECISIONS, 0)
-        """Decisions on the calls."""
+        """Number of these calls, by decision."""
         self.questions = QuestionCount()
-        """Answered questions."""
+        """Answered questions about these calls."""
         self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
-        """Place of the rule, by its decisions. `None` if it never decided a whole call."""
+        """Place of the rule, from its decisions. Values are `None` if it never decided a whole call."""
 
     def row(self, by: str) -> dict[str, JsonValue]:
-        """Return its row; `by` is what the log calls it."""
+        """Return the row of the rule. `by` is the rule's name in the log."""
         count, questions = self.decisions, self.questions
         return {
             "row": "rule",
@@ -135,12 +138,12 @@ class ToolCount:
         self.calls = 0
         self.statuses = dict.fromkeys(STATUSES, 0)
         self.unknown = 0
-        """Begun, and the end is not known."""
+        """Number of calls with an intent and without an outcome."""
         self.duration_ms = 0
         self.output_bytes = 0
 
     def row(self, tool: str) -> dict[str, JsonValue]:
-        """Return its row; `tool` is its name."""
+        """Return the row of the tool with the name `tool`."""
         return {
             "row": "tool",
             "tool": tool,
@@ -156,14 +159,16 @@ TOTALS = (
     "logs", "records", "torn", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
     "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
 )  # fmt: skip
-"""Sums over all logs. `torn`: last lines without an end. `left_out`: other invalid lines. `turns`: replies of the
-model in conversations. `requests`: those for summaries too. `undecided`: calls without a verdict. `masked`: masked
-secrets. `cut_facets`: calls of which the log lists only some parts.
+"""Names of the sums over all logs.
+
+`torn`: incomplete last lines. `left_out`: other invalid lines. `turns`: replies of the model in conversations.
+`requests`: requests to the model, also for summaries. `undecided`: calls without a verdict. `masked`: masked secrets.
+`cut_facets`: calls with only some of their parts in the log.
 """
 
 
 class Cost:
-    """Dollars, and the replies and failed tries of which the log does not say what they cost."""
+    """Sum of the known costs in dollars, and the number of replies and failed requests of unknown cost."""
 
     def __init__(self) -> None:
         self.known_count = 0
@@ -171,7 +176,7 @@ class Cost:
         self._dollars = 0.0
 
     def take(self, record: LogRecord) -> None:
-        """Take in a `model_response` or an `error`; of errors those that used anything count."""
+        """Add a `model_response` or an `error`. An error without a cost and without tokens is ignored."""
         cost = number(record, "cost")
         if cost is not None and cost >= 0:
             self.known_count += 1
@@ -186,7 +191,7 @@ class Cost:
 
     @property
     def words(self) -> str:
-        """`$0.0123`, and how many replies are not in it; or that it is unknown."""
+        """The cost as text: `$0.0123`, followed by the number of replies of unknown cost, or `cost unknown`."""
         if self.dollars is None:
             return "cost unknown"
         rest = f" and {self.unknown} replies of unknown cost" if self.unknown else ""
@@ -194,13 +199,13 @@ class Cost:
 
 
 MOST_ROWS = 10_000
-"""Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""
+"""Maximum number of rules, and of tools, with their own rows. Further names, found only in odd logs, share one row."""
 OTHERS = "(others)"
 _LARGEST = 2**63 - 1
 
 
 class Statistics:
-    """Counts that grow with every record; make one for all logs together."""
+    """Counts that every record increases. One instance counts all logs."""
 
     def __init__(self) -> None:
         self.rules: dict[str, RuleCount] = {}
@@ -208,14 +213,14 @@ class Statistics:
         self.totals = dict.fromkeys(TOTALS, 0)
         self.cost = Cost()
         self.wall_seconds = 0.0
-        """From the first to the last record of each session, added up."""
+        """Sum over all sessions of the time from the first to the last record, in seconds."""
         self._joiner = Joiner("")
         self._spans: dict[str, _Span] = {}
 
     def enter_log(self, path: str, session: str = "") -> None:
         """Count the records of a log, or of one session in it. Raises LogError if it cannot be read.
 
-        An invalid line is counted as left out; the lines after it are counted all the same.
+        An invalid line is counted as left out. Counting continues after it.
         """
         self.totals["logs"] += 1
         records = WholeRecords(path)
@@ -262,7 +267,7 @@ class Statistics:
             self._count_call(call)
 
     def end_log(self) -> None:
-        """Count what is open where a log ends."""
+        """Count the calls without an outcome and the durations of the sessions, at the end of a log."""
         for call in self._joiner.rest():
             self._count_call(call)
         for span in self._spans.values():
@@ -270,7 +275,7 @@ class Statistics:
         self._spans.clear()
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:
-        """Yield a row a rule, the busiest first, then a row a tool, then the total."""
+        """Yield one row per rule, then one per tool, each with the busiest first, then the total."""
         rules = sorted(self.rules.items(), key=lambda item: (-item[1].calls, -item[1].facets, item[0]))
         yield from (count.row(by) for by, count in rules)
         tools = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
@@ -279,7 +284,7 @@ class Statistics:
         yield {"row": "total", **self.totals, **cost, "wall_seconds": round(self.wall_seconds, 3)}
 
     def rule(self, by: str) -> RuleCount:
-        """Return the row of what the log calls `by`."""
+        """Return the row of the rule with the name `by` in the log."""
         rule_count = self.rules.get(by)
         if rule_count is None:
             by = by if len(self.rules) < MOST_ROWS else OTHERS
@@ -342,7 +347,7 @@ class Statistics:
 
 
 class _Span:
-    """The first and the last moment of a session: by the monotonic clock, else as the records are dated."""
+    """The first and last time of a session. From the monotonic clock, or from the dates of records without it."""
 
     __slots__ = ("dates", "first", "last")
 
@@ -373,7 +378,7 @@ class _Span:
 
 
 def _seconds_of_dates(first: str, last: str) -> float:
-    """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
+    """Return the seconds from one date to a later one (RFC 3339). 0 if one of them is invalid."""
     start, stop = nanoseconds(first), nanoseconds(last)
     return 0.0 if start is None or stop is None else max(0, stop - start) / NANO
 

@@ -1,4 +1,4 @@
-"""The answers to `audit approvals` and `audit denied`: what people and policies decided about calls."""
+"""The answers to `audit approvals` and `audit denied`: decisions of people and policies about calls."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Refusals:
             )
 
     def total(self) -> Total:
-        """Return the counts of calls by who refused them."""
+        """Return the number of refused calls, by the source of the refusal."""
         counts = self._counts
         total = sum(counts.refused.values())
         by = ", ".join(

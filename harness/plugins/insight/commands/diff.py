@@ -1,4 +1,4 @@
-"""`harness audit diff A B`: the differences between two sessions, a line each."""
+"""`harness audit diff A B`: the differences between two sessions, one per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
 DIFFERENT = 1
-"""Exit code where something differs."""
+"""Exit code if the sessions differ."""
 _SIGNS = {
     DifferenceKind.ONLY_LEFT: "-",
     DifferenceKind.ONLY_RIGHT: "+",
@@ -40,7 +40,7 @@ _SIGNS = {
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Compare two sessions, write what differs, and return the exit code. Raises HarnessError."""
+    """Compare two sessions, write the differences, and return the exit code. Raises HarnessError."""
     state = State.of(environment)
     left, right = (_account(name, state) for name in (arguments.left, arguments.right))
     rows = differences(left, right)
@@ -66,7 +66,7 @@ _TONES = {DifferenceKind.ONLY_LEFT: Tone.BAD, DifferenceKind.ONLY_RIGHT: Tone.GO
 
 
 def _without(rows: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:
-    """Count all, and yield those that differ."""
+    """Count all rows, and yield those that differ."""
     for row in rows:
         count[row.change] += 1
         if row.change is not DifferenceKind.SAME:
@@ -74,7 +74,7 @@ def _without(rows: Iterable[Difference], count: Counter[DifferenceKind]) -> Iter
 
 
 def _account(name: str, state: State) -> Account:
-    """Return the account of the session that is named, after saying what is wrong with its log."""
+    """Return the account of the named session. First report any problem of its log."""
     logged_session = _find(name, state)
     chosen = ChosenLogs([logged_session.path], logged_session.session, HeadsFile(state.heads))
     chosen.tell_standing()
@@ -84,7 +84,7 @@ def _account(name: str, state: State) -> Account:
 
 
 def _find(name: str, state: State) -> LoggedSession:
-    """Return the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
+    """Return the session named `LOG`, `LOG#ID` or `ID`, where `ID` is a prefix of its ID. Raises UsageError."""
     path, _, session = name.rpartition("#") if not os.path.exists(name) and "#" in name else (name, "", "")
     if os.path.exists(path):
         paths = [path]

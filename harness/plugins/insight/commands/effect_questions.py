@@ -1,4 +1,4 @@
-"""The answers to `audit files`, `audit reads` and `audit outside`: what calls changed, read and could reach."""
+"""The answers to `audit files`, `audit reads` and `audit outside`: files changed, files read, effects outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Files:
         self._found_changes = FoundChanges(changes=(), commands=())
 
     def rows(self) -> Iterator[AnswerRow]:
-        """Yield a row for each change, file by file, then one for each command. Raises LogError."""
+        """Yield a row for each change, sorted by file, then one for each command. Raises LogError."""
         state, logs = State.of(self._asked_logs.environment), self._asked_logs.logs
         images = KeptImages(state.before_images)
         self._found_changes = found_changes(logs.calls(), is_kept=images, undone=_undone_in(logs, state))
@@ -59,7 +59,7 @@ class Files:
         changes, commands = len(self._found_changes.changes), len(self._found_changes.commands)
         return Total(
             counts={"files": self._files, "changes": changes, "commands": commands},
-            lines=() if commands else self._summary(),  # else they stand above the commands
+            lines=() if commands else self._summary(),  # otherwise `rows` writes them above the commands
         )
 
     def _summary(self) -> tuple[str, ...]:
@@ -121,14 +121,14 @@ class Files:
 
 
 class KeptImages:
-    """Whether the content with a digest is kept. Each content is read once."""
+    """A function that returns whether the content with a digest is stored. It reads each content once."""
 
     def __init__(self, folder: str) -> None:
         self._images = BeforeImages(folder)
         self._kept_images: dict[str, bool] = {}
 
     def __call__(self, sha256: str) -> bool:
-        """Return whether the content is kept, and still has that digest."""
+        """Return whether the content is stored and still has this digest."""
         if sha256 not in self._kept_images:
             self._kept_images[sha256] = self._images.get(sha256) is not None
         return self._kept_images[sha256]
@@ -141,7 +141,7 @@ def _undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
 
 
 def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
-    """Return `session#call`, in a batch with the task in front."""
+    """Return `session#call`, preceded by the task if the log belongs to a batch."""
     return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
 
 
@@ -158,7 +158,7 @@ def _undoing(change: LoggedChange) -> str:
 
 
 class FilesRead:
-    """Every file and folder that calls read, and the calls whose reads are not all known."""
+    """Every file and folder that calls read, and the calls with incompletely known reads."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
         self._asked_logs = asked_logs
@@ -184,7 +184,7 @@ class FilesRead:
         """Return the counts of files, and of calls with unknown reads."""
         return Total(
             counts={"files": self._files, "unknown_reads": self._unknown},
-            lines=() if self._unknown else self._summary(),  # else they stand above the calls
+            lines=() if self._unknown else self._summary(),  # otherwise `rows` writes them above the calls
         )
 
     def _summary(self) -> tuple[str, ...]:
@@ -211,14 +211,14 @@ def _read_line(cells: tuple[str, ...]) -> str:
 
 
 def _about_call(asked_logs: AskedLogs, reach: CallEffects) -> tuple[str, ...]:
-    """Return the cells about a call: time, name, tool, words, status, and what decided it."""
+    """Return the cells about a call: time, name, tool, summary, status and deciding part."""
     call = reach.call
     status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
     return asked_logs.moment(call.intent), name(call), *tool_and_summary(call), status, deciding_part(call)
 
 
 class Outside:
-    """The calls that left the workspace or could reach the network, as their verdicts let them."""
+    """The calls that their verdicts permitted to leave the workspace or to reach the network."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
         self._asked_logs = asked_logs

@@ -1,4 +1,4 @@
-"""`harness audit export`: calls in another form, to a file or to stdout. Nothing is sent; the log stays the record."""
+"""`harness audit export`: calls in another format, to a file or to stdout. It sends nothing and changes no log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STDOUT = "-"
 def write_view(
     pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State, cwd: str | None = None
 ) -> None:
-    """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are the exported ones.
+    """Write text to the file `output` (mode 0600, UTF-8), or to stdout. `logs` are the exported logs.
 
-    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of
-    it is on the disk; an earlier one stays until then. Lone surrogates become escapes.
+    No link in the workspace (`cwd`, or the current folder) is followed. The file gets its name once it is complete on
+    disk; until then an earlier file remains. Lone surrogates become escapes.
 
-    Raises UsageError if it must not or cannot be written, OSError if stdout cannot.
+    Raises UsageError if the file must not or cannot be written, OSError if stdout cannot be written.
     """
     if output == STDOUT:
         to_stdout(pieces)
@@ -52,7 +52,7 @@ def write_view(
 
 
 def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
-    """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
+    """Raise UsageError if writing `target` would destroy a log or another file that the harness relies on."""
     if any(is_within(target, folder) for folder in state.guarded):
         raise UsageError(f"{target}: this folder is for the harness's own files; choose another place")
     reason = why_not(target, logs)

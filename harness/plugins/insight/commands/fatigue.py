@@ -1,4 +1,7 @@
-"""`harness policy fatigue`: the number of questions of old sessions, and of those left with grants. Nothing is run."""
+"""`harness policy fatigue`: the number of questions of old sessions, and the number left with grants.
+
+It runs no call.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ UNKNOWN_POLICY = "its questions are not counted"
 ASKED_NOW = "Asked now is by the policy alone: no grant that you keep counts."
 BEST_CASE = "With grants is the best case: each grant is taken when it is first offered, and walls hold."
 LEAST = 2
-"""A rule that would save most is one that would have saved so many questions at the least."""
+"""Minimum number of questions that a proposed rule must save."""
 MOST_LINES = 8
 
 
@@ -40,15 +43,15 @@ class WearySession(Record):
     log: str
     session: str
     calls: int
-    """Number of decided calls without the person's own."""
+    """Number of decided calls, without those that the user typed."""
     typed: int
     fatigue: SessionFatigue
 
 
 def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write the questions of each session, what asks most, and the rule that would save most; return the exit code.
+    """Write the questions of each session, the most frequent sources, and the rule that would save most questions.
 
-    Raises HarnessError.
+    Returns the exit code. Raises HarnessError.
     """
     chosen = chosen_logs(arguments, environment)
     policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
@@ -70,12 +73,15 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 
 
 def _typed(replay: Replay, call: SeenCall) -> bool:
-    """Return whether the person typed the call, which is its answer."""
+    """Return whether the user typed the call. Typing it counts as its approval."""
     return is_typed(replay.settings[call.log, call.session].proposed.get(call.call, {}))
 
 
 def _weary_sessions(replay: Replay, seen_calls: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
-    """Yield the sessions that decided anything, in the order of the logs; each in its workspace, as if walls held there."""
+    """Yield the sessions that decided any call, in the order of the logs.
+
+    Each is judged in its own workspace, and as if walls were available.
+    """
     calls: dict[tuple[str, str], list[SeenCall]] = {}
     for seen_call in seen_calls:
         calls.setdefault((seen_call.log, seen_call.session), []).append(seen_call)

@@ -1,4 +1,4 @@
-"""The answer to `audit unknown`: calls without a known end, open sessions and torn lines, as the disk is now."""
+"""The answer to `audit unknown`: calls without an outcome, open sessions and torn lines, and files as they are now."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 FOUND = 3
-"""Exit code where there is a call without a known end, an open session, or a torn line."""
+"""Exit code if the logs have a call without an outcome, an open session or a torn line."""
 
 
 class OpenEnds:
-    """Everything in some logs that began and has no end."""
+    """The calls, sessions and lines in some logs that have no end."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
         self._asked_logs = asked_logs
@@ -98,7 +98,7 @@ def _torn_line(path: str, *, in_use: bool) -> AnswerRow:
 
 
 def _nothing_open(sessions: int) -> str:
-    """Return the line for logs in which everything has an end."""
+    """Return the line for logs in which every call and session has an end."""
     if not sessions:
         return "there is no session, and so no call"
     return f"every call that was begun in {count_of(sessions, 'session')} has an end, and every session"
@@ -123,7 +123,7 @@ _NOW = {
 
 
 def _file_now(unknown: UnknownCall) -> str:
-    """Return a key of _NOW: how the file that a call was to change compares with that now."""
+    """Return a key of _NOW: the current state of the file, compared with the intended change."""
     if not unknown.path:
         return ""
     file_state = file_on_disk(unknown.path)

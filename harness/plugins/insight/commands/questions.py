@@ -1,4 +1,4 @@
-"""The questions of `harness audit`: approvals, denied, unknown, files, reads, outside; a row of QUESTIONS each."""
+"""The questions of `harness audit`: approvals, denied, unknown, files, reads, outside. Each is a row of QUESTIONS."""
 
 from __future__ import annotations
 

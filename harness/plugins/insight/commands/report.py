@@ -1,4 +1,4 @@
-"""`harness audit report`: write one page of HTML about logs. The log stays the record."""
+"""`harness audit report`: write one HTML page about logs. The logs remain the record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from harness.terminal.long_work import LongWork
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
+    """Write the page and return the exit code. Raises HarnessError.
+
+    The code is 1 if a log is broken; the page then begins with a warning.
+    """
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
     sizes = {path: size_of(path) for path in chosen.paths}

@@ -1,4 +1,7 @@
-"""The calls of old logs that were not auto, or would not be now, with their answers (`policy suggest`, `policy fatigue`)."""
+"""The logged calls that were not auto, or would not be now, with their answers.
+
+Used by `policy suggest` and `policy fatigue`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from harness.session.state import State
 
 
 class RecordedPolicies:
-    """The policies that sessions ran under, out of the texts that their logs hold."""
+    """The policies of sessions, loaded from the policy texts in their logs."""
 
     def __init__(self, state: State, unknown: str) -> None:
-        """`unknown` is the consequence of an unknown policy, in words."""
+        """Initialize without policies. `unknown` is the consequence of an unknown policy, in words."""
         self.notes: list[str] = []
         """Reasons why policies of sessions are unknown."""
         self._state = state
@@ -39,7 +42,7 @@ class RecordedPolicies:
 
 
 def seen_calls(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:
-    """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
+    """Return the calls that were not auto then, or are not now, with their answers and granted effects."""
     calls: list[SeenCall] = []
     for log in chosen.paths:
         places: dict[tuple[str, str], int] = {}
@@ -58,7 +61,7 @@ def seen_calls(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:
 
 
 def _each_once(calls: Sequence[SeenCall]) -> Iterator[SeenCall]:
-    """Yield every call once, also where a log was given with a copy of it: but a refusal in any of them."""
+    """Yield every call once, even if a log and a copy of it were both given. Refused calls are yielded each time."""
     keys: set[tuple[str, str]] = set()
     for call in calls:
         if call.refused or (call.session, call.call) not in keys:
@@ -83,7 +86,7 @@ def _as_seen(judged_call: JudgedAgain) -> SeenCall:
 
 
 def _with(call: SeenCall, record: LogRecord) -> SeenCall:
-    """Return the call with its answer, or with what it was granted when it ran."""
+    """Return the call with the answer, or with the granted effects, of `record`."""
     if record["kind"] == "approval_answered":
         return replace(call, answer=text(record, "answer"), by=text(record, "by"))
     effects = record.get("effects")

@@ -1,4 +1,4 @@
-"""`harness audit stats --sql QUERY`: DuckDB answers it (the extra `sql`). It may read these records and nothing else."""
+"""`harness audit stats --sql QUERY`: DuckDB (the extra `sql`) answers the query. It can read only these records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 BATCH = 1_000
-"""Rows of an answer that are one table."""
+"""Maximum number of result rows in one table."""
 MOST_CHARACTERS = 500
-"""Maximum length of a cell of a table; objects have all of it."""
+"""Maximum number of characters in a table cell. JSON objects have the full text."""
 _MISSING = "--sql needs DuckDB: pip install 'permission-harness[sql]'"
 
 _TEXTS = (
@@ -38,11 +38,12 @@ _NUMBERS = (
 
 
 def answer_query(paths: Sequence[str], session: str, query: str, console: Console | None) -> int:
-    """Write the rows of a SELECT over the view `records`: as tables to `console`, or else an object a line.
+    """Write the rows of a SELECT over the view `records`: as tables to `console`, or as one JSON object per line.
 
-    Returns the number of invalid lines of the logs, which the view leaves out.
+    Returns the number of invalid log lines, which the view leaves out.
 
-    Raises UsageError for anything but one SELECT, for one that fails, and without DuckDB; LogError.
+    Raises UsageError if the query is not one SELECT, if it fails, or if DuckDB is missing; LogError if a log cannot be
+    read.
     """
     try:
         import duckdb
@@ -67,9 +68,10 @@ def answer_query(paths: Sequence[str], session: str, query: str, console: Consol
 
 
 def _copy_records(paths: Sequence[str], session: str, target: str) -> int:
-    """Write the records of the logs, or of one session in them, each beside its log's name; return how many lines are none.
+    """Write the records of the logs, or of one session in them, each with its log's name.
 
-    The last line of a log that is torn is not counted: a session may just be writing it. Raises LogError.
+    Returns the number of invalid lines. A torn last line is not counted, since a session may be writing it. Raises
+    LogError.
     """
     left_out = 0
     try:
@@ -103,12 +105,12 @@ def _settings(folder: str) -> dict[str, str | bool | int | float | list[str]]:
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, file: str) -> int:
-    """Make `records`, and lock the connection: a query reads `file` alone, and changes no setting.
+    """Create the view `records` and lock the connection: a query can read only `file` and change no setting.
 
-    The view has a column a field, null where a record has none, `log`, and the whole record as `json`. A field is looked for
-    only where a query names it; one that is of another type than it should be is null, or its JSON.
+    The view has `log`, one column per field and the whole record as `json`. A missing field is null. A field of the wrong
+    type is null, or its JSON in a text column. DuckDB parses only the fields that a query names.
 
-    Returns how many of the records DuckDB cannot read.
+    Returns the number of records that DuckDB cannot read.
     """
     name = "'" + file.replace("'", "''") + "'"
     connection.execute(f"SET allowed_paths = [{name}]")
@@ -125,10 +127,10 @@ def _make_view(connection: duckdb.DuckDBPyConnection, file: str) -> int:
 
 
 def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], duckdb.DuckDBPyConnection]:
-    """Execute a query; return the names of its columns, and what yields its rows.
+    """Execute a query. Return the names of its columns, and the connection to fetch its rows from.
 
-    A moment with a time zone is yielded as text: as what it is, it needs a library of its own (pytz). Of columns of one name
-    all but the first are numbered: in an object, one would take the place of the other.
+    A timestamp with a time zone is returned as text, since its own type needs another library (pytz). Columns with the
+    same name are numbered from the second on, so that all of them fit in one JSON object.
     """
     import duckdb
 
@@ -144,7 +146,7 @@ def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[s
     if any("TIME ZONE" in kind for kind in kinds):
         columns = (f"#{n}::VARCHAR" if "TIME ZONE" in kind else f"#{n}" for n, kind in enumerate(kinds, start=1))
         inner = statements[0].query.rstrip().rstrip(";")
-        result = connection.execute(f"SELECT {', '.join(columns)} FROM ({inner}\n)")  # noqa: S608 - the person's own
+        result = connection.execute(f"SELECT {', '.join(columns)} FROM ({inner}\n)")  # noqa: S608 - the user's query
     return names, result
 
 
@@ -174,7 +176,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> JsonValue:
-    """Return a value of a row as JSON knows it: what it does not know becomes text."""
+    """Return a value of a row as a JSON value. A type that JSON lacks becomes text."""
     match value:
         case None | bool() | int() | str():
             return value

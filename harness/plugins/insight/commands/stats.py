@@ -1,4 +1,4 @@
-"""`harness audit stats`: tables of what rules decided, what people answered and what tools took."""
+"""`harness audit stats`: tables of decisions by rule, answers by people, and results and durations by tool."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOTES = (
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Count, write the tables or the objects, and return the exit code. Raises HarnessError."""
+    """Count the records, write tables or JSON objects, and return the exit code. Raises HarnessError."""
     if arguments.sql and not arguments.sql.isspace() and os.path.exists(arguments.sql):
         raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")
     chosen = chosen_logs(arguments, environment)
@@ -68,7 +68,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _tell(statistics: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:
-    """Write the tables, what their columns mean, and the totals."""
+    """Write the tables, the meaning of their columns, and the totals."""
     rules = [row for row in rows if row["row"] == "rule"]
     names = _names([str(row["by"]) for row in rules])
     asking = [row for row in rules if any(_integer(row[name]) for name in ("asked", *ANSWERS))]
@@ -88,9 +88,9 @@ def _tell(statistics: Statistics, rows: Sequence[Mapping[str, JsonValue]], conso
 
 
 def _names(rules: Sequence[str]) -> dict[str, str]:
-    """Return a name for each rule: without the folder of its file, and numbered if two would be equal.
+    """Return a display name for each rule: without the folder of its file, and numbered if two would be equal.
 
-    The numbers are explained below the tables.
+    Lines below the tables explain the numbers.
     """
     display_names: dict[str, str] = {}
     count: Counter[str] = Counter(_cell(by) for by in rules)
@@ -108,7 +108,7 @@ def _cell(by: str) -> str:
 
 
 def _numbered(names: Mapping[str, str]) -> list[str]:
-    """Return the lines that say whose the numbers are."""
+    """Return the lines that give the full name of each numbered rule."""
     return [
         visible_line(f"{display_name.partition(' ')[0]} {by}", 5_000)
         for by, display_name in names.items()

@@ -1,4 +1,4 @@
-"""`harness policy suggest`: rules that would have spared a person's repeated approvals, to be read. No policy is written."""
+"""`harness policy suggest`: write proposals of rules that would have spared repeated approvals. Changes no policy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness.text.visible import visible_line
 CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
 UNKNOWN_POLICY = "what was approved in it counts for nothing, what was refused does"
 MOST_CALLS = 5
-"""Maximum number of calls named in one line; the others are counted."""
+"""Maximum number of calls named in one line; the rest are counted."""
 
 
 def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
+    """Write the proposals as policy text or as JSON objects, and return the exit code. Raises HarnessError."""
     chosen = chosen_logs(arguments, environment)
     policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
     chosen.verify_all()
@@ -43,7 +43,7 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 
 
 def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
-    """Yield a piece of a policy: rules, and all else in comments."""
+    """Yield policy text: the rules, and everything else as comments."""
     yield (
         f"# {len(result.proposals)} rules are suggested; together they would have spared {result.spared} of the "
         f"{result.questions} questions that a person"
@@ -85,7 +85,7 @@ def _call_names(calls: Sequence[SeenCall]) -> str:
 
 
 def _standing_lines(replay: Replay) -> Iterator[str]:
-    """Yield, as comments, what the logs are worth that the suggestions rest on."""
+    """Yield comments on logs that are broken, or whose end could not be checked."""
     if replay.broken or replay.without_head:
         yield ""
     for log in replay.broken:

@@ -1,9 +1,9 @@
-"""Calls of logs in other forms, for other programs: `audit export --to FORM`.
+"""Logged calls in formats of other programs: `audit export --to FORM`.
 
 Read `row` first: one call as flat fields, with notes on values of unexpected types. Each form is one module: `csv`,
-`jsonl`, `ocsf`, `otlp`. A new form is such a module, with `exported(export)`, and one row here.
+`jsonl`, `ocsf`, `otlp`. To add a form, write a module with `exported(export)` and add a row to EXPORTS.
 
-An export is a view: nothing here verifies a log, sends anything or writes a file.
+This code only yields text: it verifies no log, sends nothing and writes no file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Exporter(Protocol):
-    """A writer of a form."""
+    """A function that yields an export in one form."""
 
     def __call__(self, export: Export) -> Iterator[str]:
         """Yield the text of an export, piece by piece. Raises LogError."""
@@ -30,7 +30,7 @@ EXPORTS: Mapping[str, str] = {
     "ocsf": "harness.plugins.insight.export.ocsf",
     "otlp": "harness.plugins.insight.export.otlp",
 }
-"""Values of `--to`, and the module of each form, which is imported on demand."""
+"""Module of each form, by the value of `--to`. Imported on demand."""
 
 
 def exporter(form: str) -> Exporter:

@@ -1,4 +1,4 @@
-"""CSV: one row a call, with a header. The columns are the fields of row.py, in their order."""
+"""CSV: a header, then one row per call. The columns are the fields of row.py, in their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EMPTY = LoggedCall(log="", session="", number="0", started={})
 
 
 def exported(export: Export) -> Iterator[str]:
-    """Yield the header, and a row a call. Raises LogError."""
+    """Yield the header, then one row per call. Raises LogError."""
     yield ",".join(row(_EMPTY, Export(export.logs, content=export.content))) + "\r\n"
     for call in export.logs.calls():
         yield csv_row(row(call, export).values())

@@ -1,4 +1,4 @@
-"""JSON Lines: one flat object a call, in ASCII, the fields of row.py in their order. Null where a log does not say."""
+"""JSON Lines: one flat ASCII object per call, with the fields of row.py in their order. Missing values are null."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from harness.plugins.insight.export.row import Export, encoded, row
 
 
 def exported(export: Export) -> Iterator[str]:
-    """Yield a line a call. Raises LogError."""
+    """Yield one line per call. Raises LogError."""
     for call in export.logs.calls():
         yield encoded(row(call, export))

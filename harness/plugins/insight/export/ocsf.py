@@ -1,4 +1,4 @@
-"""OCSF events: one JSON object a call and line, of the Open Cybersecurity Schema Framework, in ASCII.
+"""OCSF events (Open Cybersecurity Schema Framework): one JSON object per call and line, in ASCII.
 
 A command is Process Activity (1007, Launch), a file tool File System Activity (1001), any other tool API Activity
 (6003). The profile `security_control` has the decision and its rule; approvals are `authorizations`; columns without
@@ -21,7 +21,7 @@ from harness.plugins.insight.export.row import Cell, Export, encoded, plain, row
 from harness.tool_kinds import Does, tool_kind
 
 SCHEMA_VERSION = "1.6.0"
-"""Version of OCSF: the used parts are in it and in later ones."""
+"""Version of OCSF. It and later versions have all parts that are used here."""
 _SHA_256 = 3
 _FILE_ACTIVITIES = {"Create": 1, "Read": 2, "Update": 3}
 
@@ -43,11 +43,11 @@ _MAPPED = frozenset(
     "log session time ended tool summary decision reason policy policy_sha256 status exit_code changed_path before_sha256 "
     "after_sha256 user host harness duration_ms".split()
 )
-"""Columns that have a place in the framework; the others are in `unmapped`."""
+"""Columns with a matching OCSF attribute; the others are written to `unmapped`."""
 
 
 class _Outcome(NamedTuple):
-    """The standing of a call in the framework: ids and their captions."""
+    """The standing of a call in OCSF terms: IDs and their captions."""
 
     action: tuple[int, str]
     disposition: tuple[int, str]
@@ -73,7 +73,7 @@ _UNAUTHORIZED, _REJECTED = (26, "Unauthorized"), (25, "Rejected")
 
 
 def exported(export: Export) -> Iterator[str]:
-    """Yield an event a call, as a line. Raises LogError."""
+    """Yield one event per call, as one line. Raises LogError."""
     for call in export.logs.calls():
         yield encoded(event(call, export))
 
@@ -175,7 +175,7 @@ _ANSWERS = {"yes": "allowed", "no": "denied", "stop": "denied", "halt": "denied"
 
 
 def _authorization(fields: Mapping[str, Cell], policy: Event) -> Event:
-    """Return the result of a question; its source and its duration are in `unmapped`."""
+    """Return the answer to a question. Its source and its duration are in `unmapped`."""
     decision = _ANSWERS.get(str(fields["answer"]), "unknown")
     return {"decision": decision, "policy": policy} if policy else {"decision": decision}
 
@@ -241,7 +241,10 @@ def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | No
 
 
 def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None, export: Export) -> tuple[str, Event]:
-    """Return the activity and the file; a path that was only asked for is told as the model wrote it."""
+    """Return the activity and the file attributes.
+
+    The path is the changed one. If the log has no change, it is the path in the call's arguments.
+    """
     tool, change = tool_kind(call.tool), export.part(call.intent, "change")
     path = fields["changed_path"] or change.get("path") or tool.subject_of(arguments)
     if not isinstance(path, str) or not path:
@@ -275,7 +278,7 @@ def _api(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
 
 
 def _arguments(call: LoggedCall) -> Event | None:
-    """Return the arguments, or `None` unless they are an object: a call may have been refused for just that."""
+    """Return the arguments. `None` if they are not a JSON object, as in some refused calls."""
     try:
         arguments = json.loads(text(call.proposed, "arguments"))
     except (ValueError, RecursionError):

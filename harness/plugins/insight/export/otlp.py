@@ -1,10 +1,10 @@
-"""OTLP traces: one trace a session, in the JSON encoding of the OpenTelemetry Protocol.
+"""OTLP traces: one trace per session, in the JSON encoding of the OpenTelemetry Protocol.
 
-A line is one ExportTraceServiceRequest, as collectors read files (OpenTelemetry Protocol File Exporter); each can be sent
-by itself. Ids are hexadecimal, 64-bit numbers are texts, enums are numbers (OTLP specification, "JSON Protobuf
-Encoding"). The spans are those of the GenAI semantic conventions: `invoke_agent` the session, `chat` a request,
-`execute_tool` a call, also of one that did not run, with what was decided in `harness.*`. Contents only on request, as
-the conventions have it.
+A line is one ExportTraceServiceRequest, as collectors read files (OpenTelemetry Protocol File Exporter); each line can
+be sent alone. IDs are hexadecimal, 64-bit numbers are texts, enums are numbers (OTLP specification, "JSON Protobuf
+Encoding"). The spans follow the GenAI semantic conventions: `invoke_agent` for a session, `chat` for a model request,
+`execute_tool` for a call, even if it did not run. The decision is in `harness.*`. Contents are exported only on
+request, as the conventions recommend.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from harness.plugins.insight.export.row import Cell, Export, encoded, plain, row
 
 SPANS_A_REQUEST = 100
 CHARACTERS_A_REQUEST = 1_000_000
-"""Requests are kept far below the 20 MiB that the protocol recommends as the limit."""
+"""Maximum number of characters per request, far below the limit of 20 MiB that the protocol recommends."""
 
 _INTERNAL, _CLIENT = 1, 3
 _ERROR = 2
 _OTHER_KINDS = ("session_started", "model_request", "model_response", "error", "session_ended")
 _OF_SESSIONS = (
     "kind session time harness model server mode policy policy_sha256 confinement host user".split()
-)  # a whole first record, with its texts of policies, is not kept
+)  # not the whole first record, since it has the policy texts
 _OF_CALLS = (
     "call_id summary decision decided_by source rule rule_file rule_line layer reason policy_sha256 asked answer answered_by "
     "answer_words waited_seconds edited_from edited_to fate status exit_code output_bytes truncated changed_path "
     "before_sha256 after_sha256 network confinement arguments_hmac"
 ).split()
-"""Columns of row.py that are told as `harness.<name>`."""
+"""Columns of row.py that are exported as `harness.<name>`."""
 _CONTENT = frozenset(("summary", "reason", "answer_words", "changed_path"))
 """Columns that may reveal the arguments."""
 
@@ -43,7 +43,7 @@ Attribute: TypeAlias = Cell | list[str]
 
 
 def exported(export: Export) -> Iterator[str]:
-    """Yield the requests, a line each: first the sessions with their requests, then the calls. Raises LogError."""
+    """Yield OTLP requests, one per line: first sessions and their model requests, then the calls. Raises LogError."""
     batches = _Batches()
     for log, record in export.logs.records(_OTHER_KINDS):
         yield from batches.take(log, record, export)
@@ -60,21 +60,21 @@ class _Open:
         self.started = {name: started[name] for name in _OF_SESSIONS if name in started}
         self.last = started
         self.request: LogRecord = {}
-        """The request that has no reply yet."""
+        """Model request that has no reply yet. Empty if there is none."""
 
 
 class _Batches:
-    """Gathers spans of one session into requests, and remembers the sessions that are open."""
+    """Collects the spans of a session into OTLP requests, and keeps the open sessions."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], _Open] = {}
         self._resource: list[JsonValue] = []
         self._spans: list[str] = []
-        """Written already."""
+        """Encoded spans of the next OTLP request."""
         self._size = 0
 
     def take(self, log: str, record: LogRecord, export: Export) -> Iterator[str]:
-        """Take a record that is not about a call; yield the requests that are full."""
+        """Add a record that is not about a call. Yield the OTLP requests that are full."""
         kind, session = str(record["kind"]), str(record["session"])
         open_session = self._open.setdefault((log, session), _Open(record))
         open_session.last = record
@@ -114,7 +114,7 @@ class _Batches:
             yield from self._close(log, session, export)
 
     def add(self, log: str, session: str, started: LogRecord, span: Span) -> Iterator[str]:
-        """Put a span to those of its session; yield the request before, where it is full or another's."""
+        """Add a span. First yield the pending OTLP request if it is full or belongs to another session."""
         resource = _resource(log, session, started)
         if resource != self._resource or len(self._spans) >= SPANS_A_REQUEST or self._size > CHARACTERS_A_REQUEST:
             yield from self.flush()
@@ -124,14 +124,14 @@ class _Batches:
         self._size += len(text)
 
     def flush(self) -> Iterator[str]:
-        """Yield the request that is being gathered, unless it is empty: the protocol wants no empty ones."""
+        """Yield the pending OTLP request unless it is empty, since the protocol advises against empty requests."""
         if self._spans:
             around = encoded(
                 {
                     "resourceSpans": [
                         {
                             "resource": {"attributes": self._resource},
-                            # The name that readers of exports know, and not a module.
+                            # A stable name for readers of exports; no module has this name any more.
                             "scopeSpans": [{"scope": {"name": "harness.audit.export.otlp"}, "spans": []}],
                         }
                     ]
@@ -168,7 +168,7 @@ def root_span(started: LogRecord, last: LogRecord, export: Export) -> Span:
 
 
 def chat_span(started: LogRecord, request: LogRecord, reply: LogRecord, export: Export) -> Span:
-    """Return the span of one request to the model; `reply` is a model_response, the error that ended it, or empty."""
+    """Return the span of one model request. `reply` is a model_response, the error that ended the request, or empty."""
     first = request or reply
     attributes: dict[str, Attribute] = {
         **_common("chat", started, export),
@@ -197,7 +197,7 @@ def chat_span(started: LogRecord, request: LogRecord, reply: LogRecord, export: 
 
 
 def call_span(call: LoggedCall, export: Export) -> Span:
-    """Return the span of one call: from its intent, or where there is none from its proposal, to its end."""
+    """Return the span of one call: from its intent (or its proposal, without an intent) to its outcome."""
     fields = row(call, export)
     attributes: dict[str, Attribute] = {
         **_common("execute_tool", call.started or {"session": call.session}, export),
@@ -223,7 +223,7 @@ def call_span(call: LoggedCall, export: Export) -> Span:
 
 
 def _error_type(call: LoggedCall) -> str | None:
-    """Return the error in one of a few words: the status of a call that did not end well."""
+    """Return the error type of a call, mostly its status. `None` for a call with the status `ok`."""
     if standing_of(call) in (CallStanding.UNKNOWN, CallStanding.UNACCOUNTED):
         return standing_of(call).value
     if not call.outcome:
@@ -233,8 +233,9 @@ def _error_type(call: LoggedCall) -> str | None:
 
 
 def _common(operation: str, started: LogRecord, export: Export) -> dict[str, Attribute]:
-    """Return the common attributes of spans. The wire is OpenAI's, whoever serves it: that is the provider's name
-    there.
+    """Return the attributes that all spans have.
+
+    The provider's name is always `openai`, since every server is reached by OpenAI's protocol.
     """
     return {
         "gen_ai.operation.name": operation,
@@ -291,7 +292,7 @@ def _resource(log: str, session: str, started: LogRecord) -> list[JsonValue]:
 
 
 def _attributes(values: Mapping[str, Attribute]) -> list[JsonValue]:
-    """Return KeyValues (opentelemetry/proto/common/v1); what is None has no attribute."""
+    """Return KeyValues (opentelemetry/proto/common/v1). A value of `None` is left out."""
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
@@ -314,5 +315,5 @@ def _root_id(session: str) -> str:
 
 
 def _id(source: str, size: int) -> str:
-    """Return an id of `size` bytes in hexadecimal, the same whenever the log is exported."""
+    """Return an ID of `size` bytes in hexadecimal. It is the same in every export of the log."""
     return hashlib.sha256(source.encode("utf-8", "backslashreplace")).hexdigest()[: size * 2]

@@ -20,7 +20,7 @@ from harness.log.reader import finite, whole_number
 
 Cell: TypeAlias = str | int | float | bool | None
 MOST_TROUBLES = 50
-"""Maximum number of kinds of trouble that are distinguished; a forged log may have any number."""
+"""Maximum number of kinds of problems counted separately. A forged log may have any number of kinds."""
 OTHER_TROUBLE = "other trouble"
 
 
@@ -28,7 +28,11 @@ class Export:
     """An export, and its unexpected values."""
 
     def __init__(self, logs: AuditedLogs, *, key: bytes = b"", content: bool = False) -> None:
-        """Without `key`, that of the installation, digests of arguments stay out. `content`: arguments and results too."""
+        """Initialize an export of `logs`.
+
+        `key` is the installation's key; without it, digests of arguments are left out. `content` adds arguments and
+        results.
+        """
         self.logs = logs
         self.key = key
         self.content = content
@@ -40,7 +44,7 @@ class Export:
         self.troubles[trouble if is_countable else OTHER_TROUBLE] += 1
 
     def text(self, record: LogRecord, name: str) -> str | None:
-        """Return a text of a record, None where it is missing or null; of another type, its JSON."""
+        """Return a text field of a record. `None` if it is missing or null, JSON if it has another type."""
         value = record.get(name)
         if value is None or isinstance(value, str):
             return None if value is None else plain(value)
@@ -48,21 +52,21 @@ class Export:
         return _json(value)
 
     def integer(self, record: LogRecord, name: str) -> int | None:
-        """Return a whole number of a record, None where it is missing, null, or no such thing."""
+        """Return a whole number of a record. `None` if it is missing, null or of another type."""
         number = whole_number(record.get(name))
         if number is None and record.get(name) is not None:
             self.note(f"{name} is no whole number")
         return number
 
     def number(self, record: LogRecord, name: str) -> float | None:
-        """Return a number of a record, None where it is missing, null, or no such thing."""
+        """Return a number of a record. `None` if it is missing, null or of another type."""
         number = finite(record.get(name))
         if number is None and record.get(name) is not None:
             self.note(f"{name} is no number")
         return number
 
     def flag(self, record: LogRecord, name: str) -> bool | None:
-        """Return true or false of a record, None where it is missing, null, or no such thing."""
+        """Return a boolean of a record. `None` if it is missing, null or of another type."""
         value = record.get(name)
         if value is None or isinstance(value, bool):
             return value
@@ -70,7 +74,7 @@ class Export:
         return None
 
     def part(self, record: LogRecord, name: str) -> LogRecord:
-        """Return an object within a record, empty where it is missing, null, or no such thing."""
+        """Return an object in a record. Empty if it is missing, null or of another type."""
         value = record.get(name)
         if isinstance(value, dict):
             return value
@@ -81,8 +85,8 @@ class Export:
     def arguments_hmac(self, call: LoggedCall) -> str | None:
         """Return `hmac-sha256:` and the HMAC-SHA256 (RFC 2104), under the key, of the arguments' hexadecimal SHA-256.
 
-        The plain SHA-256 of short arguments could be guessed, and so what was masked in them; equal arguments still have
-        equal marks, within one installation. None without a key, or where the log has no digest.
+        A plain SHA-256 would allow guessing short arguments, and so the secrets masked in them. In one installation, equal
+        arguments have equal HMACs. `None` without a key, or if the log has no digest.
         """
         sha256 = call.proposed.get("arguments_sha256") or call.decision.get("arguments_sha256")
         if not self.key or not isinstance(sha256, str):
@@ -91,7 +95,7 @@ class Export:
 
 
 def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
-    """Return one call as flat fields: every one always there, None where the log does not say."""
+    """Return one call as flat fields. Every field is present; `None` if the log lacks its value."""
     started, proposed, decision = call.started, call.proposed, call.decision
     answer, intent, outcome = call.answered, call.intent, call.outcome
     if not proposed:
@@ -153,7 +157,7 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
 
 
 def _number_of(call: LoggedCall, export: Export) -> int | str:
-    """Return the number of a call; in an irregular log, whatever is in its place."""
+    """Return the number of a call. In a malformed log, the value in its place as text."""
     number = call_number(call)
     if isinstance(number, int):
         return number
@@ -164,7 +168,7 @@ def _number_of(call: LoggedCall, export: Export) -> int | str:
 
 
 def plain(text: str) -> str:
-    """Return `text` as Unicode that every reader takes: a lone surrogate becomes its escape, `\\udc80`."""
+    """Return `text` as valid Unicode: each lone surrogate becomes its escape, such as `\\udc80`."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Bars of a report: counts as parts of a whole, each with its figures in words. The style sheet draws them."""
+"""Bar charts of a report. Each bar has its counts as text too; the style sheet draws the bars."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.record import Record
 from harness.text.amounts import duration
 
 CHARTED_SESSIONS = 24
-"""Maximum number of sessions with a bar each; further ones are counted."""
+"""Maximum number of sessions with their own bars; the rest are counted."""
 CHARTED_NAMES = 40
-"""Maximum number of tools and rules with a bar each; further ones are counted."""
+"""Maximum number of tools, and of rules, with their own bars; the rest are counted."""
 SHORT_NAMES = {
     CallStanding.UNASKED: "without a human",
     CallStanding.APPROVED: "after a yes",
@@ -60,7 +60,7 @@ class Chart(Record):
     columns: Sequence[str]
     rows: Sequence[BarRow]
     left_out: str = ""
-    """Number of rows and calls that are not in it, in words."""
+    """Number of rows and calls that the chart leaves out, in words. Empty if it leaves out none."""
 
 
 def bar(counts: Mapping[CallStanding, int], largest: int) -> Bar:
@@ -75,7 +75,7 @@ def bar(counts: Mapping[CallStanding, int], largest: int) -> Bar:
 
 
 def _percent(count: int, largest: int) -> int:
-    """Return the width of a part: at least 1, so that it can be seen."""
+    """Return the width of a part in percent. At least 1, so that the part is visible."""
     return max(1, round(100 * count / max(1, largest)))
 
 
@@ -93,7 +93,7 @@ def charts(figures: Figures) -> Iterator[tuple[str, Chart]]:
 def _standings(
     caption: str, head: str, counters: Mapping[str, Counter[CallStanding]], max_rows: int, *, by_size: bool = True
 ) -> Chart:
-    """Return a chart with a row for each name; by size, the longest bar is first."""
+    """Return a chart with a row for each name. With `by_size`, the longest bar is first."""
     ordered = [*counters.items()]
     if by_size:
         ordered.sort(key=lambda item: (-sum(item[1].values()), item[0]))
@@ -118,7 +118,7 @@ def _standings(
 
 
 def _waits(figures: Figures) -> Chart:
-    """Return the chart of the times that people took to answer; answers under a second are marked."""
+    """Return the chart of people's answer times. Answers in under a second are marked."""
     largest = max(figures.waits)
     rows = [
         BarRow(

@@ -1,4 +1,4 @@
-"""The figures of a report: what one pass over the logs counts before the page can begin. Counts are kept, not records."""
+"""The counts of a report, made in one pass over the logs before the page begins. Keeps counts, not records."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from harness.plugins.insight.stats import Cost, QuestionCount
 from harness.tool_kinds import tool_kind
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
-"""Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
+"""Upper bounds of the bins of waiting times, in seconds. The last bin has all longer times."""
 MOST_NAMES = 1_000
-"""Maximum number of tools and rules that are counted separately; a forged log may name any number of them."""
+"""Maximum number of tools, and of rules, counted separately. A forged log may have any number of names."""
 MOST_PATHS = 100_000
 OTHERS = "(all others)"
 
@@ -38,9 +38,9 @@ _OTHER_KINDS = (
     "session_ended",
 )  # fmt: skip
 _WIDTH = 300
-"""Characters kept of a text that is shown in a table."""
+"""Maximum number of characters kept of a text for a table."""
 MAX_TALK = 2_000
-"""Characters kept of what was asked and answered."""
+"""Maximum number of characters kept of a prompt or of the model's answer."""
 
 
 class SessionFigures:
@@ -59,9 +59,9 @@ class SessionFigures:
         self.policy_sha256 = value_text(started.get("policy_sha256"))[:_WIDTH]
         self.confinement = value_text(started.get("confinement"))[:_WIDTH]
         self.helper_of = value_text(started.get("parent"))[:_WIDTH]
-        """The caller's session, for a helper."""
+        """Session that started this one, if this is a helper's session. Empty otherwise."""
         self.helper = count_of(started, "helper")
-        """And its number there."""
+        """Number of the helper in the session that started it."""
         self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
         self.standings: Counter[CallStanding] = Counter()
@@ -70,22 +70,22 @@ class SessionFigures:
         self.stop = ""
         self.prompts = 0
         self.prompt = ""
-        """The first one, its beginning."""
+        """The beginning of the first prompt."""
         self.answer = ""
         """The beginning of the model's last text."""
 
     @property
     def calls(self) -> int:
-        """Number of its calls."""
+        """Number of calls of the session."""
         return sum(self.standings.values())
 
     @property
     def refused(self) -> int:
-        """Number of refused and blocked ones."""
+        """Number of refused and blocked calls."""
         return self.standings[CallStanding.REFUSED] + self.standings[CallStanding.BLOCKED]
 
     def reach(self, record: LogRecord) -> None:
-        """Take a record as one of the session's: it lasted at least as long as that."""
+        """Extend the session's duration to the time of `record`."""
         self.seconds = max(self.seconds, seconds_between(self.began, record) or 0.0)
 
 
@@ -99,7 +99,7 @@ class ReadPath:
 
 
 class Figures:
-    """Everything that a page counts."""
+    """All counts of a report page."""
 
     def __init__(self) -> None:
         self.sessions: dict[tuple[str, str], SessionFigures] = {}
@@ -117,18 +117,18 @@ class Figures:
         self.changes = 0
         self.paths: set[int] = set()
         self.outside = 0
-        """Calls that read or could write outside the workspace."""
+        """Number of calls that read or could write outside the workspace."""
         self.network = 0
-        """Calls that could reach the network."""
+        """Number of calls that could reach the network."""
         self.commands = 0
-        """Calls that could write, of which the log does not say what they wrote."""
+        """Number of calls that could write but whose writes are not in the log."""
         self.read: dict[str, ReadPath] = {}
         self.reads_unknown = 0
-        """Calls of which it is not known what they read, or not all."""
+        """Number of calls whose reads are unknown, wholly or in part."""
         self.cost = Cost()
         self.kinds: Counter[str] = Counter()
         self.connections = 0
-        """Hosts that commands connected to, or wanted to, each counted once a call."""
+        """Number of hosts that commands reached or tried to reach. A host counts once per call."""
         self.pictures = 0
         """Number of pictures for the model, in prompts and in results."""
         self.input_tokens = 0
@@ -142,7 +142,7 @@ class Figures:
 
     @property
     def seconds(self) -> float:
-        """Total duration of all sessions."""
+        """Total duration of all sessions, in seconds."""
         return sum(session.seconds for session in self.sessions.values())
 
     def take_call(self, call: LoggedCall) -> None:
@@ -233,12 +233,12 @@ class Figures:
 
 
 def is_command(reach: CallEffects) -> bool:
-    """Say whether a call could write, and the log does not say what it wrote."""
+    """Return whether a call could write but its writes are not in the log."""
     return reach.is_writer and not tool_kind(reach.call.tool).is_of_files
 
 
 def wait_bin(seconds: float) -> int:
-    """Return the bin of a waiting time."""
+    """Return the index of the bin for a waiting time."""
     return next((place for place, bound in enumerate(WAITS) if seconds < bound), len(WAITS))
 
 
@@ -259,7 +259,7 @@ def _count(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCall
 
 
 def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[CallStanding]:
-    """Return the counter of a name; one for all names beyond the first thousand."""
+    """Return the counter of a name. Names after the first MOST_NAMES share one counter."""
     name = name[:_WIDTH]
     if name not in counters and len(counters) >= MOST_NAMES:
         name = OTHERS

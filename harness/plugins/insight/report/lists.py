@@ -1,4 +1,4 @@
-"""The tables of a report: what was refused, asked, changed, read, reached. Each is complete, a row a call or a file."""
+"""The tables of a report, such as refused calls or changed files. Each is complete, with a row per call or file."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ RowT = TypeVar("RowT")
 
 
 class ReportDetail:
-    """The shown length of a text, and whether the time line holds every call, so that a list can point into it."""
+    """The amount of detail on a page: the length of texts, and whether the time line has every call.
+
+    Lists link to calls in the time line only if it has every call.
+    """
 
     def __init__(self, figures: Figures, *, characters: int | None, is_whole: bool) -> None:
-        """`characters`: of one text, None for all of it."""
+        """Initialize. `characters` is the maximum length of one text (`None`: unlimited)."""
         self.figures = figures
         self.characters = characters
         self.is_whole = is_whole
 
     def anchor(self, call: LoggedCall) -> str:
-        """Return the name of a call's place on the page; empty where it can have none."""
+        """Return the anchor of a call on the page. Empty for an unknown session or an irregular number."""
         session = self.figures.sessions.get((call.log, call.session))
         is_plain = call.number.isascii() and call.number.isdigit() and len(call.number) < 12
         return f"s{session.place}c{call.number}" if session is not None and is_plain else ""
 
     def name(self, call: LoggedCall) -> PageSpan:
-        """Return `session 1, call 5`, as a link if the time line holds the call."""
+        """Return `session 1, call 5`, as a link if the time line has every call."""
         session = self.figures.sessions.get((call.log, call.session))
         words = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
         return PageSpan(words, link=self.anchor(call) if self.is_whole else "")
@@ -45,13 +48,13 @@ class ReportList(Record, Generic[RowT]):
 
     caption: str
     is_any: Callable[[Figures], object]
-    """Whether it has a row; without one there is no table, and the logs are not read for it."""
+    """Whether the table has a row. An empty table is left out, and the logs are not read for it."""
     rows: Callable[[AuditedLogs, Figures], Iterable[RowT]]
     columns: Sequence[tuple[str, Callable[[RowT, ReportDetail], Cell]]]
-    """The head of each, and the cell below it."""
+    """Heading and cell function of each column."""
 
     def table(self, logs: AuditedLogs, show: ReportDetail) -> PageTable | None:
-        """Return the table, or None where it has no row."""
+        """Return the table. `None` if it has no rows."""
         if not self.is_any(show.figures):
             return None
         cells = ([make(row, show) for _, make in self.columns] for row in self.rows(logs, show.figures))
@@ -99,7 +102,7 @@ def _refused_by(call: LoggedCall, _show: ReportDetail) -> Cell:
 
 
 def _refuser(call: LoggedCall) -> tuple[PageSpan, ...]:
-    """Return in words who or what refused."""
+    """Return the source of a refusal in words."""
     match LoggedRefusal(call=call).refuser:
         case Refuser.POLICY:
             return (PageSpan("the policy"),)
@@ -148,7 +151,7 @@ class _Shown(Record):
     fields: Mapping[str, JsonValue]
     time: JsonValue
     by: str
-    """The call or prompt behind it."""
+    """The call or prompt with the picture."""
 
 
 def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
@@ -159,7 +162,7 @@ def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
 
 
 def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
-    """Yield those of the prompts, then those of results."""
+    """Yield the pictures of prompts, then those of results."""
     for log, record in logs.records(("user_message",)):
         session = figures.sessions.get((log, str(record["session"])))
         by = f"session {session.place if session else '?'}, prompt"
@@ -307,4 +310,4 @@ LISTS: Mapping[str, ReportList[Any]] = {
         ),
     ),
 }
-"""Lists by the slot of the page that they fill."""
+"""Lists, by the name of the page slot that each fills."""

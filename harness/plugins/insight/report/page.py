@@ -1,4 +1,4 @@
-"""The page of a report: `page.html` shows every part in its place, and `report` fills it."""
+"""The page of a report. The template `page.html` has the layout, and `report` fills it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _CONTENTS = (
 )
 TITLE = "What the harness did"
 TIMELINE_CALLS = 2_000
-"""Default number of calls that are shown whole."""
+"""Default maximum number of calls in the time line."""
 CHARACTERS = 4_000
-"""Default number of shown characters of one text."""
+"""Default maximum number of characters of one text."""
 MOST_TALKS = 5
-"""Maximum number of sessions whose prompt and answer are above all lists."""
+"""Maximum number of sessions whose prompts and answers are shown at the top of the page."""
 
 
 def report(
@@ -61,11 +61,12 @@ def report(
     most_calls: int = TIMELINE_CALLS,
     grown: Callable[[], Sequence[str]] = lambda: (),
 ) -> Iterator[str]:
-    """Return the page about `logs`, verified with `findings`, in pieces; memory does not grow with the logs.
+    """Return the page about `logs`, in pieces. `findings` are the results of verifying the logs.
 
-    `missing_logs` is as in `looked_at`. `title` is hostile like everything else; empty for the usual one. `only` is the
-    single session to report, which the page mentions. The time line shows `most_calls` calls; with `full` nothing is
-    cut. `grown` returns the logs that were written to in the meantime, at the end.
+    The logs are never in memory as a whole. `missing_logs` is as in `looked_at`. `title` is untrusted text; empty for
+    the default title. `only` is the single session to report, which the page names; empty for all. The time line shows
+    `most_calls` calls; `full` lifts this and every other limit. `grown` is called at the end and returns the logs that
+    were written to in the meantime.
 
     Raises LogError if a log cannot be read.
     """
@@ -183,7 +184,7 @@ class Talk(Record):
 
 
 def talks(figures: Figures) -> Iterator[Talk]:
-    """Yield the talks of a few sessions; of more, their table has them."""
+    """Yield the talk of each session. Empty for more than MOST_TALKS sessions, whose table has the talks."""
     for session in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
         more = f" (the first of {count_of(session.prompts, 'prompt')})" if session.prompts > 1 else ""
         prompt, answer = block(session.prompt, MAX_TALK), block(session.answer, MAX_TALK)
@@ -192,7 +193,7 @@ def talks(figures: Figures) -> Iterator[Talk]:
 
 def session_table(figures: Figures, *, is_linked: bool) -> PageTable:
     """Return the table of sessions."""
-    # A helper stands below whoever asked it: its session begins while theirs goes on.
+    # A helper's row is below the session that started it, since it begins while that session runs.
     rows = (_session_row(session, is_linked=is_linked) for session in figures.sessions.values())
     return PageTable(caption="every session, in the order of the logs", heads=_SESSION_HEADS, rows=rows)
 
@@ -286,7 +287,7 @@ def _median(figures: Figures) -> str:
 
 
 def _refused_note(figures: Figures) -> str:
-    """Return a note on whether the run went on: not after a person's stop."""
+    """Return a note on the sources of refusals, or on the number of stops, after which the run ended."""
     stops = sum(count for (answer, _), count in figures.answers.items() if answer == "stop")
     return (
         f"{number(stops)} of them by a stop, which ended the run" if stops else "by a policy, a person, or nobody there"
@@ -307,15 +308,15 @@ class PolicyFileInReport(Record):
 
     title: Sequence[PageSpan]
     note: str
-    """Note on its text."""
+    """Note on the text of the file."""
     text: Block | None = None
     """Text of the file. `None` if the log lacks it, or it is shown above."""
     look: str = "cut"
-    """The look of `note` without a text."""
+    """Style of `note` if `text` is `None`."""
 
 
 def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
-    """Yield every policy that was in force, with its files and their texts, each once. Raises LogError."""
+    """Yield every policy that was in force, with its files. Each text is shown once. Raises LogError."""
     digests: set[str] = set()
     texts: set[str] = set()
     for _, record in logs.records(("session_started", "policy_changed")):
@@ -362,12 +363,15 @@ def _policy_file(file: JsonValue, texts: set[str], show: ReportDetail) -> Policy
 
 _CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
 MOST_BOXES = 3
-"""Maximum number of logs with a box each; more become a table."""
+"""Maximum number of logs with their own boxes. More logs are shown in a table instead."""
 _VERDICTS = {Soundness.NO_HEAD: "NO HEAD TO COMPARE WITH"}
 
 
 def _unread(logs: Iterable[Findings]) -> dict[str, int]:
-    """Return the first invalid line, by path, of the logs whose end cannot be read. Raises LogError."""
+    """Return the number of the first invalid line, by path, of each log that cannot be read to its end.
+
+    Raises LogError.
+    """
     first: dict[str, int] = {}
     for log in logs:
         if log.verification.broken_line is not None:
@@ -387,19 +391,19 @@ class LookedAt(Record):
     """The examined logs, the findings on each, and the limits of their proof."""
 
     missing_logs: Sequence[str]
-    """Logs that were noted where these were looked for, and are not there."""
+    """Paths of logs that the heads file notes but that no longer exist."""
     boxes: Sequence[LogBox] = ()
-    """One for each log, if there are few."""
+    """One box per log, if there are few logs."""
     table: PageTable | None = None
-    """Every log, if there are many."""
+    """Table of the logs, if there are many."""
     proofs: Sequence[Sequence[Sequence[PageSpan]]] = ()
-    """Proofs of the logs in the table, each text once."""
+    """Texts on the proof of the logs in the table. Equal texts are merged, with the number of their logs."""
 
 
 def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], missing_logs: Sequence[str]) -> LookedAt:
     """Return the part of the page about the logs themselves.
 
-    `unread` has, by path, the first invalid line of a log: it and the rest are on no page.
+    `unread` has, by path, the number of a log's first invalid line. The page leaves out that line and all after it.
     """
     missing = [line(path, 2000) for path in missing_logs]
     if len(logs) <= MOST_BOXES:

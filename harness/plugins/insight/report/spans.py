@@ -1,4 +1,4 @@
-"""Text of a report page with its look: spans, cells, tables. None of it is HTML; the templates write that, and escape."""
+"""Text of a report page with its style: spans, cells, tables. Only the templates turn it into HTML, and escape it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.text.visible import visible
 
 
 class PageSpan(NamedTuple):
-    """A text with one look."""
+    """A text with one style."""
 
     text: str
     style: str = ""
     """`code`, `digest`, `mark`, `quiet`, `strong`, `word`, or `break` for a new line; empty for plain text."""
     link: str = ""
-    """The place on the page that it leads to."""
+    """The anchor on the page that the text links to. Empty without a link."""
 
 
 BREAK = PageSpan("", "break")
@@ -32,11 +32,11 @@ class Cell(NamedTuple):
     kind: str = ""
     """Class in the style sheet."""
     is_head: bool = False
-    """Whether it names its row."""
+    """Whether the cell is the heading of its row."""
 
 
 class PageTable(Record):
-    """A table on the page. Its rows are made when the page comes to them."""
+    """A table on the page. Its rows are made while the page is written."""
 
     caption: str
     heads: Sequence[str]
@@ -48,11 +48,11 @@ class Block(NamedTuple):
 
     text: str
     left_out: int
-    """Characters at its end that are not shown."""
+    """Number of characters cut off at the end."""
 
 
 def cell(*spans: PageSpan | str, kind: str = "", is_head: bool = False) -> Cell:
-    """Return a cell; what is a text is a plain span."""
+    """Return a cell. A text without a style becomes a plain span."""
     return Cell(tuple(PageSpan(span) if isinstance(span, str) else span for span in spans), kind, is_head)
 
 
@@ -62,12 +62,12 @@ def code(value: object, width: int) -> PageSpan:
 
 
 def digest(value: object) -> PageSpan:
-    """Return a digest, which may break anywhere."""
+    """Return a digest, which can be broken at any character. The word `none` for an empty value."""
     return PageSpan(line(value, 80), "digest") if value else PageSpan("none", "quiet")
 
 
 def block(value: object, limit: int | None) -> Block:
-    """Return a text of at most `limit` characters, safe to show; `None` is no limit."""
+    """Return a text, safe to show, cut to `limit` characters (`None`: not cut)."""
     text = value_text(value)
     left_out = 0 if limit is None else max(0, len(text) - limit)
     return Block(visible(text if not left_out else text[:limit]), left_out)

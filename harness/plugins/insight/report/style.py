@@ -1,8 +1,7 @@
-"""Look of a report: one style sheet without references, for light and dark, paper and telephones.
+"""The style sheet of a report: for light and dark mode, print and phones. It refers to no other file.
 
-Every colour of text has a contrast of 4.5:1 or more against its background, every other 3:1 (WCAG 2.2, 1.4.3 and
-1.4.11); a test computes it. Colour is never the only sign: each standing has a name, and a pattern of its own in the
-bars.
+Text has a contrast of at least 4.5:1 against its background, everything else 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); a test
+computes it. Colour is never the only sign: each standing also has a name, and its own pattern in the bars.
 """
 
 from __future__ import annotations
@@ -93,13 +92,13 @@ details details{margin-left:.25rem;padding-left:.5rem}
 h2,h3{break-after:avoid}tr,.figures div{break-inside:avoid}details::details-content{content-visibility:visible;block-size:auto}}
 """
 STYLE = _RULES + "".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
-"""The style sheet, with a class for each width of a bar. Holds no text of a log, no address and no import."""
+"""The style sheet, with a class for each width of a bar. It has no text of a log, no URL and no import."""
 
 
 def content_policy() -> str:
-    """Return the Content-Security-Policy of the page: nothing may be loaded or run, and only this style holds.
+    """Return the Content-Security-Policy of the page: no loading, no scripts, and no style except STYLE.
 
-    The style is named by its hash (CSP Level 3, 6.7.3), so that not even a style that slipped in would be applied.
+    The policy has the hash of STYLE (CSP Level 3, 6.7.3), so that browsers ignore an injected style.
     """
     sha256 = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{sha256}'; base-uri 'none'; form-action 'none'"

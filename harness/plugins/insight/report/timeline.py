@@ -28,11 +28,11 @@ from harness.plugins.insight.report.spans import Block, PageSpan, block, code, d
 from harness.text.amounts import duration
 
 Event: TypeAlias = Mapping[str, object]
-"""A piece of the time line, for timeline.html: its `kind`, and the names that the kind has there."""
+"""One element of the time line for timeline.html: its `kind`, and the variables that the template uses for it."""
 
 
 class _Level(IntEnum):
-    """The nesting of folded parts."""
+    """Levels of nested, foldable sections."""
 
     SESSION = 1
     PROMPT = 2
@@ -40,7 +40,7 @@ class _Level(IntEnum):
 
 
 class _Timeline:
-    """Writes records as they come; what is open is closed when another session, prompt or turn begins."""
+    """Turns records into events, in order. An open section ends when another session, prompt or turn begins."""
 
     def __init__(self, show: ReportDetail) -> None:
         self.calls = 0
@@ -52,7 +52,7 @@ class _Timeline:
         self._log = ""
 
     def record(self, log: str, record: LogRecord) -> Iterator[Event]:
-        """Yield the events of a record; those of a call at its end."""
+        """Yield the events of a record. A call's event is yielded at its outcome."""
         if log != self._log:
             yield from self.unended()
             self._log, self._joiner = log, Joiner(log)
@@ -73,13 +73,13 @@ class _Timeline:
         yield from raw_if_odd(record, self._show.characters)
 
     def unended(self) -> Iterator[Event]:
-        """Yield the calls of the log that have no end."""
+        """Yield the events of the log's calls without an outcome."""
         for call in self._joiner.rest():
             yield from self._enter(call.session, {})
             yield from self._call(call)
 
     def close(self) -> Iterator[Event]:
-        """Yield the ends of all that is open."""
+        """Yield the ends of all open sections."""
         yield from self._close(_Level.SESSION)
         self._session = None
 
@@ -88,7 +88,7 @@ class _Timeline:
         yield whole_call(call, self._show)
 
     def _enter(self, session: str, first: LogRecord) -> Iterator[Event]:
-        """Open a session, unless it is the one that is open."""
+        """Yield the events that open a session, unless it is open already."""
         key = self._log, session
         if key == self._session:
             return
@@ -157,7 +157,10 @@ class _Timeline:
 
 
 def timeline(records: Iterable[tuple[str, LogRecord]], show: ReportDetail, most_calls: int | None) -> Iterator[Event]:
-    """Yield the time line of these records; after `most_calls` it stops, and says so; None for all."""
+    """Yield the time line of these records.
+
+    It stops after `most_calls` calls (`None`: no limit), with an event that counts the rest.
+    """
     written = _Timeline(show)
     left_out = 0
     for log, record in records:
@@ -165,7 +168,7 @@ def timeline(records: Iterable[tuple[str, LogRecord]], show: ReportDetail, most_
             left_out += 1
         else:
             yield from written.record(log, record)
-    if not left_out:  # else the ends of the calls in flight were passed over: they would look as if they had none
+    if not left_out:  # otherwise the outcomes of calls in flight may be among the records left out
         yield from written.unended()
     yield from written.close()
     if left_out:
@@ -190,7 +193,7 @@ def _reply_words(record: LogRecord) -> str:
 
 
 def whole_call(call: LoggedCall, show: ReportDetail) -> Event:
-    """Return all about one call: its arguments, decision, question, run and result."""
+    """Return the event of one call: its arguments, decision, question, run and result."""
     return {
         "kind": "call",
         "anchor": show.anchor(call),
@@ -230,7 +233,7 @@ def _result(call: LoggedCall, show: ReportDetail) -> Block | str:
 
 
 def raw_if_odd(record: LogRecord, characters: int | None) -> Iterator[Event]:
-    """Yield the whole record if it is not as its kind should be: what it holds may not have been shown above."""
+    """Yield the whole record if it does not fit its kind's schema, since other events may lack some of its fields."""
     reason = problem(record) if record else ""
     if reason:
         yield {"kind": "odd", "why": line(reason, 300), "text": block(dict(record), characters)}
@@ -254,7 +257,7 @@ def _edited_from(call: LoggedCall) -> str:
 
 
 def _arguments(call: LoggedCall) -> JsonValue:
-    """Return the arguments as they came; of long ones the log itself holds the beginning only, and says so here."""
+    """Return the arguments as logged. Text that the log cut off ends with a note."""
     raw = call.proposed.get("arguments")
     total = whole_number(call.proposed.get("arguments_characters"))
     if total is None or not isinstance(raw, str):
@@ -280,12 +283,12 @@ def _about_decision(call: LoggedCall) -> list[Fact]:
 
 
 def _facts_with_text(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
-    """Return the facts that have a text."""
+    """Return the facts whose text is not empty."""
     return [(name, [value]) for name, value in facts if value.text]
 
 
 def _facets(facets: JsonValue) -> list[tuple[str, str, str, str]]:
-    """Return the judged parts: part, kind, decision, and deciding part."""
+    """Return the judged parts of the call: text, kind, decision and decider of each."""
     if not facets:
         return []
     rows = []

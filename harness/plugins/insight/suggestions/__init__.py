@@ -1,7 +1,7 @@
-"""Rules that a person's repeated approvals speak for (`policy suggest`).
+"""Rule suggestions from a person's repeated approvals (`policy suggest`).
 
-`candidates` finds what was approved often, `proposals` writes the rules and holds each against every call of the logs. Which
-commands and files a rule may be about says session/rule_subjects.py.
+`candidates` finds commands and files that were approved often. `proposals` writes the rules and checks each against
+every call of the logs. session/rule_subjects.py decides which commands and files a rule may cover.
 
-Nothing here allows anything: a suggestion is text for a person to read.
+No code here grants a permission: a suggestion is text for a person to read.
 """

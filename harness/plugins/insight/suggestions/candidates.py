@@ -1,7 +1,7 @@
 """Possible subjects of rules, from repeated approvals: commands word for word, files by name.
 
-INVARIANT: a rule is never about anything that was not approved itself, except for one reading command whose words
-were approved with three different files in one place: those files are listed one by one, and no others.
+INVARIANT: a rule never covers a command or file that was not approved itself. One exception: a reading command that was
+approved with three different files in the same position. Its rule lists exactly those files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.session.rule_subjects import command_problem, file_problem, is_abou
 from harness.tool_kinds import Does, tool_kind
 
 REFUSALS = ("no", "stop", "edit")
-"""Answers that say: not this call."""
+"""Answers that reject the call as proposed."""
 
 
 class SeenCall(Record):
@@ -29,43 +29,46 @@ class SeenCall(Record):
     call: str
     tool: str
     summary: str
-    """Hostile text."""
+    """The call in one line. Untrusted text."""
     decided: str
-    """The log's word for what was decided."""
+    """The decision in the log."""
     action: Action | None
-    """None where the log does not hold all of it."""
+    """The call, rebuilt from the log. `None` if the log has only a part of it."""
     policy: Policy | None
     """The policy at the time. `None` if the log lacks its text."""
     verdict: Verdict | None
-    """The verdict of that policy, on the present disk."""
+    """The verdict of `policy` with the files as they are now. `None` if the call cannot be judged again."""
     unseen: tuple[str, ...]
     answer: str = ""
     by: str = ""
     """The source of the answer."""
     granted: tuple[str, ...] = ()
-    """Further places that it was allowed to write when it ran."""
+    """Further places that the call was permitted to write when it ran."""
     network: bool = False
-    """Whether it was allowed to reach the network, when it ran."""
+    """Whether the call was permitted to reach the network when it ran."""
     policy_sha256: str = ""
 
     @property
     def approved(self) -> bool:
-        """Whether a person was asked, and said yes."""
+        """Whether a person was asked and approved."""
         return self.decided == "confirm" and self.answer == "yes" and self.by == "person"
 
     @property
     def refused(self) -> bool:
-        """Whether the approver said no, or requested another call in its place."""
+        """Whether the approver refused the call or replaced it by another."""
         return self.answer in REFUSALS
 
 
 def is_evidence(call: SeenCall) -> bool:
-    """Say whether a person's yes to this call is one that a rule could have spared: only defaults asked, now as then."""
+    """Return whether a person approved this call and a rule could have spared the question."""
     return call.approved and not why_no_evidence(call)
 
 
 def why_no_evidence(call: SeenCall) -> str:
-    """Return the reason why a person's yes to this call supports no rule; empty if it does, and for other calls."""
+    """Return the reason why a person's approval of this call supports no rule.
+
+    Empty if it supports one, and for calls that no person approved.
+    """
     if not call.approved:
         return ""
     if call.action is None:
@@ -82,14 +85,14 @@ def why_no_evidence(call: SeenCall) -> str:
 
 
 def touched_files(call: SeenCall) -> Iterator[PathAccess]:
-    """Yield the files that a call would read or write, or may."""
+    """Yield the files that a call reads or writes, or may read or write."""
     for facet in () if call.action is None else call.action.all_facets():
         if isinstance(facet, PathAccess):
             yield facet
 
 
 LEAST_DIFFERENT = 3
-"""Number of different files that become one rule."""
+"""Minimum number of different files for one rule about all of them."""
 
 _Words: TypeAlias = "tuple[str, ...]"
 _Commands: TypeAlias = "dict[_Words, list[tuple[Command, SeenCall]]]"
@@ -101,24 +104,24 @@ class RuleCandidate(Record):
     """A subject with at least the requested number of approvals."""
 
     subject: str
-    """Hostile text."""
+    """The command or file. Untrusted text."""
     evidence: tuple[SeenCall, ...]
     problem: str = ""
-    """Reason why no rule can be about it."""
+    """Reason why no rule can cover the subject. Empty if one can."""
     is_choice: bool = False
-    """Whether it is about several commands, each of which may have been approved once."""
+    """Whether the subject is several commands. Each of them may have been approved just once."""
     commands: tuple[Command, ...] = ()
-    """Each that was seen; of what is about a file, none."""
+    """The approved commands. Empty if the subject is a file."""
     tokens: tuple[_Words, ...] = ()
-    """The words of the command, each a choice."""
+    """The words of the command, each with its alternatives."""
     files: tuple[str, ...] = ()
-    """The file, or those that the commands use, by their names in the workspace."""
+    """Names in the workspace: of the file that is the subject, or of the files that the commands use."""
     access: tuple[Access, ...] = ()
-    """The kinds of access to a file."""
+    """The approved kinds of access, if the subject is a file."""
 
 
 def candidates_of(evidence: Sequence[SeenCall], minimum: int) -> Iterator[RuleCandidate]:
-    """Yield the subjects with at least `minimum` approvals in different calls; those of several commands come first."""
+    """Yield the subjects with at least `minimum` approvals in different calls, those of several commands first."""
     commands = _asked_commands(evidence)
     yield from _choices(commands)
     for argv, uses in commands.items():
@@ -144,7 +147,7 @@ def candidates_of(evidence: Sequence[SeenCall], minimum: int) -> Iterator[RuleCa
 
 
 def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[SeenCall, ...]]]:
-    """Yield the folders of which several plain files were approved, with their number: no rule is suggested for one."""
+    """Yield each folder with several approved plain files, their number, and their calls. No rule covers a folder."""
     folders: dict[str, _Files] = {}
     for name, places in _asked_files(evidence).items():
         if dirname(name) and not any(file_problem(path) for path, _, _ in places):
@@ -155,9 +158,9 @@ def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[S
 
 
 def refusal_like(candidate: RuleCandidate, call: SeenCall) -> bool:
-    """Return whether a call was refused that resembles the candidate: the same program, or one of its files.
+    """Return whether `call` was refused and resembles the candidate: it has the same program or one of its files.
 
-    A word that is the program's name counts as the program anywhere: `sudo frob`, `python3 -m frob`.
+    The program's name counts at any position: `sudo frob`, `python3 -m frob`.
     """
     if not call.refused:
         return False
@@ -170,7 +173,7 @@ def refusal_like(candidate: RuleCandidate, call: SeenCall) -> bool:
 
 
 def _words(facet: Facet) -> set[str]:
-    """Return the words of a part of a call that could name a program, without their folders."""
+    """Return the words of a part that could be names of programs, without their folders."""
     match facet:
         case Command():
             return set(map(basename, facet.argv))
@@ -181,26 +184,28 @@ def _words(facet: Facet) -> set[str]:
 
 
 def _file_names(commands: Iterable[Command]) -> tuple[str, ...]:
-    """Return the files that commands use, but the workspace itself."""
+    """Return the names of the files that the commands use, without the workspace folder itself."""
     paths = (path for command in commands for path in command.paths if path.place is not Place.ROOT)
     return tuple(dict.fromkeys(name for path in paths for name in path.names))
 
 
 def _asked_commands(evidence: Iterable[SeenCall]) -> _Commands:
-    """Return the commands that were asked about, by their words; each call counts once for each."""
+    """Return the commands that needed approval, by their words, each with its calls."""
     commands: _Commands = {}
     for call in evidence:
         asked_facets = (
             [] if call.verdict is None else [f.facet for f in call.verdict.facets if f.decision is Decision.CONFIRM]
         )
-        if all(isinstance(facet, Command) for facet in asked_facets):  # else a rule for commands would spare nothing
+        if all(
+            isinstance(facet, Command) for facet in asked_facets
+        ):  # otherwise a rule for commands cannot spare the question
             for argv, command in {f.argv: f for f in asked_facets if isinstance(f, Command)}.items():
                 commands.setdefault(argv, []).append((command, call))
     return commands
 
 
 def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
-    """Yield commands that only look, and are the same but for one file, where enough different ones were approved."""
+    """Yield each reading command that was approved with at least LEAST_DIFFERENT files in the same position."""
     alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, SeenCall]]]] = {}
     for argv, uses in commands.items():
         if not command_problem([command for command, _ in uses]):
@@ -220,7 +225,7 @@ def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
 
 
 def _file_places(command: Command) -> Iterator[int]:
-    """Yield the indexes at which a reading command names one file of the workspace that it reads."""
+    """Yield the indexes of words that name a file in the workspace. Empty unless the command only reads."""
     if command.act is not Act.LOOKS:
         return
     for place, word in enumerate(command.argv):
@@ -231,7 +236,7 @@ def _file_places(command: Command) -> Iterator[int]:
 
 
 def _asked_files(evidence: Iterable[SeenCall]) -> _Files:
-    """Return the files that were asked about, by name; of calls of the file tools, which have one file each."""
+    """Return the files that needed approval, by name, each with its calls. Only calls of writing file tools count."""
     files: _Files = {}
     for call in evidence:
         if tool_kind(call.tool).does is not Does.WRITES or call.verdict is None:
@@ -239,7 +244,7 @@ def _asked_files(evidence: Iterable[SeenCall]) -> _Files:
         asked_facets = [f for f in call.verdict.facets if f.decision is Decision.CONFIRM and f.source is Source.DEFAULT]
         paths = [verdict.facet for verdict in asked_facets if isinstance(verdict.facet, PathAccess)]
         names = {name for path in paths for name in path.names}
-        # A link has two names, and a rule would have to say both.
+        # A link has two names, and a rule would have to list both.
         if len(names) == 1 and len(paths) == len(asked_facets):
             accesses = tuple(dict.fromkeys(path.access for path in paths))
             files.setdefault(names.pop(), []).append((paths[0], call, accesses))

@@ -1,8 +1,8 @@
 """Rules that would have spared a person's repeated approvals, each checked against every call of the logs.
 
-The evidence is a person's approvals: a rule covers the approved calls and no more. One that would have let another
-call through is dropped, with the reason. Only questions of a default count: those of a rule, a built-in or a
-suspended rule, and those about text that was not understood, remain.
+The evidence is a person's approvals. A rule covers the approved calls and no more: a rule that would have permitted
+another call is dropped, with the reason. Only questions of a default can be spared. Questions of a rule, a built-in or
+a suspended rule, and those about text that could not be parsed, remain.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from harness.tool_kinds import Does, tool_kind
 
 MOST_EXAMPLES = 4
 _MAY_FAIL = ('say what, as in write = ["."]', "say network = true if it should")
-"""Ends of warnings about a rule that grants less than its commands may need: here, that is intended."""
+"""Ends of warnings to ignore. They are about a rule that grants less than its commands may need, as intended here."""
 
 
 class WrittenRule(Record):
-    """A rule in both forms."""
+    """A rule as text and as loaded object."""
 
     id: str
     toml: str
@@ -44,7 +44,10 @@ class WrittenRule(Record):
 
 
 def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: Iterable[str]) -> WrittenRule | str:
-    """Return the rule, loaded and its examples run; or why there can be none. `used_ids` are the ids of other rules."""
+    """Return the rule, loaded and with its examples checked, or the reason why no rule is possible.
+
+    `used_ids` are the IDs of other rules.
+    """
     keys = _about_commands(candidate, calls) if candidate.commands else _about_file(candidate, calls)
     words = "-".join(word for word, *alternatives in candidate.tokens if not alternatives)
     name = rule_id(words or candidate.subject, used_ids)
@@ -72,7 +75,7 @@ def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict
     ]
     return {
         "argv": [word if not alternatives else (word, *alternatives) for word, *alternatives in candidate.tokens],
-        # What it was granted every time when it ran; what only looks, or writes what it names, is granted nothing.
+        # The workspace, if granted at every run. A command that only reads, or writes named files, needs no grant.
         "write": (".",) if runs and all("." in call.granted for call in candidate.evidence) else (),
         "match": lines[:MOST_EXAMPLES],
         "not_match": (*tried, *_other_commands(candidate, calls)),
@@ -80,7 +83,7 @@ def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict
 
 
 def _other_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> list[str]:
-    """Return other commands of the same program in the logs, which the rule must not be about."""
+    """Return other commands of the same program in the logs, which the rule must not cover."""
     pattern = ArgvPattern(tokens=candidate.tokens, rest=False)
     facets = (facet for call in calls if call.action is not None for facet in call.action.facets)
     commands = (f for f in facets if isinstance(f, Command) and f.argv[:1] == candidate.tokens[0])
@@ -97,50 +100,50 @@ def _about_file(candidate: RuleCandidate, seen_calls: Iterable[SeenCall]) -> dic
         "tool": sorted({call.tool for call in candidate.evidence}),
         "access": [access.value for access in candidate.access],
         "path": (f"/{name}",),
-        "except": (f"/{name}/*",),  # should a folder of that name take its place
+        "except": (f"/{name}/*",),  # in case a folder replaces the file
         "match": (name,),
         "not_match": [f"another/{name}", f"{name}/another", *list(dict.fromkeys(other_names))[:MOST_EXAMPLES]],
     }
 
 
 class RuleProposal(Record):
-    """A rule, and what it would have done in the logs."""
+    """A proposed rule, and the questions in the logs that it would have spared."""
 
     id: str
     toml: str
-    """The rule as policies write it, in ASCII."""
+    """The rule as policy text (TOML), in ASCII."""
     rule: Rule
     spares: tuple[SeenCall, ...]
-    """The questions that it alone would have spared; a person said yes to each."""
+    """The questions that the rule alone would have spared. A person approved each."""
 
 
 class DroppedCandidate(Record):
-    """A repeated approval that is not suggested."""
+    """A repeated approval that leads to no proposal."""
 
     subject: str
-    """Hostile text: of the log."""
+    """The command, file or folder. Untrusted text from the log."""
     reason: str
     calls: tuple[SeenCall, ...] = ()
-    """The calls that speak against it, or that it is about."""
+    """The calls behind `reason`: refused or unapproved calls, or the approved calls themselves."""
 
 
 class Suggestions(Record):
-    """The result."""
+    """The proposals, and the repeated approvals without one."""
 
     proposals: tuple[RuleProposal, ...]
     dropped: tuple[DroppedCandidate, ...]
     questions: int
-    """Questions that a person said yes to."""
+    """Number of questions that a person approved."""
     spared: int
-    """Number of them that all proposals together would have spared."""
+    """Number of those questions that all proposals together would have spared."""
     unjudged: tuple[SeenCall, ...]
-    """Calls of which it is not known what the proposals would do to them."""
+    """Calls that cannot be judged under the proposals, since the logs have only a part of them."""
 
 
 def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
     """Return the rules that would have spared at least `minimum` questions each.
 
-    `seen_calls` are all calls of the logs that are not auto anyway, judged again by the policy that held then.
+    `seen_calls` are the logged calls that were not auto, or would not be now, judged again by the policy of their time.
     """
     dropped: list[DroppedCandidate] = []
     proposals: list[RuleProposal] = []
@@ -148,12 +151,12 @@ def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
     evidence = [call for call in seen_calls if is_evidence(call)]
     for candidate in candidates_of(evidence, minimum):
         if any(set(map(id, candidate.evidence)) <= set(map(id, proposal.spares)) for proposal in proposals):
-            continue  # one about several commands spares all of it
+            continue  # an earlier proposal for several commands spares all its questions
         outcome = _tried(candidate, seen_calls, minimum, used_ids)
         if isinstance(outcome, RuleProposal):
             proposals.append(outcome)
             used_ids.add(outcome.id)
-        elif not candidate.is_choice:  # what a choice is made of is tried by itself
+        elif not candidate.is_choice:  # the single commands of a choice are candidates too
             dropped.append(outcome)
     dropped += _not_lifted(seen_calls, minimum)
     dropped += [
@@ -179,7 +182,7 @@ def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
 def _tried(
     candidate: RuleCandidate, calls: Sequence[SeenCall], minimum: int, used_ids: set[str]
 ) -> RuleProposal | DroppedCandidate:
-    """Return the proposal that a candidate makes, or why it makes none."""
+    """Return the proposal for a candidate, or the reason why it is dropped."""
     like = tuple(call for call in calls if refusal_like(candidate, call))
     if like:
         return DroppedCandidate(subject=candidate.subject, reason="something like it was refused", calls=like)
@@ -202,7 +205,7 @@ def _tried(
 
 
 def _not_lifted(seen_calls: Sequence[SeenCall], minimum: int) -> Iterator[DroppedCandidate]:
-    """Yield the repeated approvals whose question no rule lifts."""
+    """Yield the repeated approvals whose questions no rule can spare."""
     by_reason: dict[tuple[str, str], list[SeenCall]] = {}
     for call in seen_calls:
         reason = why_no_evidence(call)
@@ -216,7 +219,7 @@ def _not_lifted(seen_calls: Sequence[SeenCall], minimum: int) -> Iterator[Droppe
 def _together(
     proposals: list[RuleProposal], calls: Sequence[SeenCall]
 ) -> tuple[list[RuleProposal], list[DroppedCandidate]]:
-    """Return the proposals that let nothing else through together either, and those that had to go for that."""
+    """Return the proposals that together permit only approved calls, and those dropped to ensure this."""
     fallen: list[DroppedCandidate] = []
     while True:
         rules = [proposal.rule for proposal in proposals]
@@ -235,8 +238,9 @@ def _covers(rule: Rule, call: SeenCall) -> bool:
 
 
 def _becomes_auto(call: SeenCall, rules: Sequence[Rule]) -> bool:
-    """Return whether a call would run unasked with these additional rules; if its policy is unknown, whether it
-    could.
+    """Return whether a call would run without a question if its policy had these additional rules.
+
+    If its policy is unknown, return whether one of the rules covers a part of it.
     """
     covering = tuple(rule for rule in rules if _covers(rule, call))
     if not covering or call.action is None:
