@@ -34,7 +34,7 @@ _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
 
 
 def destroys(action: Action) -> tuple[str, ...]:
-    """Return the irreversible effects of `action`, one sentence each. Empty if none are known.
+    """Return the irreversible effects of `action`, one sentence each. Empty without known ones.
 
     Commands inside wrappers count too. Text that could not be parsed counts as destructive if it names a destructive
     program. The writes of file tools do not count, since undo can restore the old content.

@@ -293,7 +293,7 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
 
 
 def is_bounded(facet: Facet) -> bool:
-    """Return whether the maximum effects of a part are known."""
+    """Return whether a part has known maximum effects."""
     match facet:
         case PathAccess() | Unconfined():
             return True

@@ -10,7 +10,7 @@ from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
-"""Acts of commands whose network use is known."""
+"""Acts of commands with a known use of the network."""
 _SUBCOMMANDS = frozenset(
     "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
     "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
@@ -32,7 +32,7 @@ _NEVER: Mapping[tuple[str, ...], str] = {
     },
     **{("git", word): "{} sets what git runs later" for word in "config remote submodule worktree".split()},
 }
-"""Beginnings of commands that are asked about each time, with the reason."""
+"""Beginnings of commands that need approval each time, with the reason."""
 _OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
 """Programs that act on other machines, which a grant for the workspace does not cover."""
 _NEEDS_NETWORK = frozenset(

@@ -288,7 +288,7 @@ class _SimplePattern(Record):
 
 
 class _Way(Record):
-    """A pattern as parts of a path; `**` stands for any number of parts."""
+    """A pattern as parts of a path; `**` matches any number of parts."""
 
     parts: tuple[str, ...]
     below: bool

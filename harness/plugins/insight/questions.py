@@ -179,7 +179,7 @@ class LoggedRefusal(Record):
 
     @property
     def hint(self) -> str:
-        """The policy's hint. It is cut out of the refusal text, whose other parts are known."""
+        """The policy's hint. Cut out of the refusal text by removing its other parts."""
         if self.refuser not in (Refuser.POLICY, Refuser.NOBODY):
             return ""
         rest = _after_part(text(self.call.outcome, "content"), self.call)
