@@ -1,4 +1,4 @@
-"""The shapes of secrets: credentials with a vendor's prefix, or at a typical place.
+"""The shapes of secrets: credentials with a vendor's prefix, or in a typical context.
 
 INVARIANT: each pattern passes over a text in linear time. Its repetitions are bounded, or possessive with nothing
 required after them; a test runs each pattern over long hostile texts.
@@ -30,17 +30,17 @@ from harness.redaction.secret_checks import (
 )
 
 WORD = "PRIVATE KEY"
-"""Stands in every text that holds one."""
+"""Word that occurs in every text with a private key."""
 LONGEST = 65_536
-"""Characters of one block; RSA with 16,384 bits takes 13,000, and what quotes it adds some."""
+"""Maximum length of a key block, in characters. An RSA key of 16,384 bits takes 13,000, and quoting adds some."""
 _FEWEST = 24
-"""Characters of base64 that make a block one with a key in it: code names the first line alone."""
+"""Minimum number of base64 characters in a key block. Code often contains only the first line of a block."""
 
 _BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 END = "-----END "
-"""Begins the last line of a block."""
-# What stands between the lines of a block when it is quoted: blanks, quotes, `+` and `,` of code, `>` of mail, the numbers of
-# listings, escapes of JSON. All that is taken is kept (possessive), so that no text is gone through twice.
+"""Start of the last line of a block."""
+# Text between the lines of a quoted block: blanks, quotes, `+` and `,` of code, `>` of mail, line numbers of listings,
+# escapes of JSON. Possessive, so that no text is read twice.
 _BETWEEN = r"""(?:\\{1,8}+[nrtu]|[\s"'`+,>|.:()\\-])*+"""
 _HEADER = r"(?:Proc-Type|DEK-Info|Comment|Version|Hash): [^\n\\]{0,80}+"
 _NUMBER = r"[0-9]{1,6}[\t|:]"
@@ -52,7 +52,7 @@ _NO_KEY = r"\\{1,8}+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A
 
 
 def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and base64 of each private key in `text`: the text between its first and its last line.
+    """Yield the start, end and base64 of each private key in `text`, without its first and last line.
 
     A block without a last line, or interrupted by another block, ends where its lines stop looking like base64.
     """
@@ -77,7 +77,10 @@ def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def open_block(text: str, settled: int) -> int | None:
-    """Return the start of the last key block in `text` if it may go on: every line up to `settled` looks like base64."""
+    """Return the start of the last key block in `text` if it may continue, else `None`.
+
+    It may continue if all its text up to `settled` looks like base64.
+    """
     around = max(0, text.rfind(WORD) - 64)
     begins = list(re.finditer(_BEGIN, text[around:])) if WORD in text else []
     if not begins:
@@ -89,7 +92,7 @@ def open_block(text: str, settled: int) -> int | None:
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Leave the line ends and quotes at both edges where they are."""
+    """Return `start` and `stop` without the line ends and quotes at both edges of the block."""
     head = re.compile(_EDGE).match(text, start, stop)
     start = head.end() if head else start
     while stop > start and (text[stop - 1] in " \t\r\n\"'," or (text[stop - 1] == "+" and text[stop - 2] in " \"'")):
@@ -103,29 +106,29 @@ Check = Callable[[str], bool]
 
 
 class Shape(Record):
-    """One rule: a text that holds none of its words is not looked at any closer."""
+    """One rule. Its pattern is applied only to texts that contain one of its words."""
 
     rule: str
     words: tuple[str, ...]
-    """One of them is in every text that the pattern finds; in small letters if it is `folded`."""
+    """Words, one of which occurs in every text that the pattern matches. In lower case if `folded`."""
     pattern: str
-    """The pattern. Its first group is the secret, or the whole match without a group."""
+    """The pattern. Its first group is the secret. Without a group, the whole match is."""
     folded: bool = False
-    """Whether capitals count as small letters."""
+    """Whether the pattern is applied to the text in lower case."""
     apart: bool = False
     """Whether the match must not follow a letter or digit."""
     shortest: int = 0
-    """Characters without a blank that it takes at least, where its words are in every text."""
+    """Minimum length of a match, in characters without a blank. Set for rules whose words occur in most texts."""
     check: Check | None = None
-    """Says of the secret whether it is one."""
+    """Predicate for the match: whether it is a secret."""
     before: Check | None = None
-    """Says of the word right before the match whether that fits."""
+    """Predicate for the word right before the match: whether it fits."""
 
 
 _OFTEN = " etaoinrslcdhupmfgyvbw.:/kx-_=,AEIOSRTNLCDPMBFGHUVWKJYXQZ1023456789z"
-"""Characters, those first that text and code have most of."""
+"""Characters by frequency in text and code, the most frequent first."""
 KEY_BLOCK = "key_block"
-"""The rule of private keys in text, which code finds."""
+"""The rule of private keys in text. A function finds them, not a pattern."""
 
 _BREAK = r"""[\s"'\\:=,>]"""
 _HEX = "[0-9a-f]"
@@ -134,8 +137,8 @@ _UUID = f"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
 _PARAMETER = "[?&;%](?:(?<!%)|(?<=%)(?:3f|26|3b))"
 _VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\]){4,4096}+)"""
 _ENDED_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\.()\[\]{}]){4,256}+)(?=[\s&;"'<>#\\]|%26|%3b|$)"""
-# The name of what is assigned. It begins with a letter of few, so that most of a text is passed over at once; what a word
-# must follow, or must not (the token of a page of results is no secret), is looked at once it is found.
+# The name of an assigned value. It begins with one of few letters, so that the search skips most of a text. Lookbehinds
+# then check the text before a word (the token of a page of results is not a secret).
 _PAGE_TOKENS = "".join(
     rf"(?<!{word}token)" for word in ("next", "next[_-]", "page", "page[_-]", "continuation", "publickey")
 )
@@ -147,7 +150,7 @@ _NAME = (
 )
 
 SHAPES: tuple[Shape, ...] = (
-    # The vendors' documented prefixes; where a vendor documents a length, that length.
+    # The vendors' documented prefixes, with the documented length if there is one.
     # docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
     Shape(rule="aws_access_key", words=("AKIA", "ASIA"), pattern=r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", apart=True),
     Shape(
@@ -167,7 +170,7 @@ SHAPES: tuple[Shape, ...] = (
         pattern=r"gl(?:pat|dt|rtr?|cbt|ptt|ft|soat|imt|agent|oas)-(?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9])){20,320}",
         shortest=25,
     ),
-    # The prefixes of the keys that these vendors hand out.
+    # The prefixes of the keys that these vendors issue.
     Shape(rule="anthropic", words=("sk-ant-",), pattern=rf"sk-ant-{_IN_WORD}{{20,256}}"),
     Shape(
         rule="openai",
@@ -255,7 +258,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(rule="grafana", words=("glc_",), pattern=r"glc_[A-Za-z0-9+/]{32,400}={0,3}", apart=True),
     Shape(rule="atlassian", words=("ATATT3", "ATCTT3"), pattern=r"AT[AC]TT3[A-Za-z0-9_=-]{40,320}"),
     Shape(rule="atlassian", words=("ATBB",), pattern=r"ATBB[A-Za-z0-9]{24,32}(?![A-Za-z0-9])", apart=True),
-    # What follows is as public detectors of secrets know it (gitleaks' rules, github.com/gitleaks/gitleaks).
+    # The following shapes are those of public secret detectors (rules of gitleaks, github.com/gitleaks/gitleaks).
     # learn.microsoft.com/entra (client secrets)
     Shape(
         rule="azure_client_secret",
@@ -283,7 +286,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(rule="pulumi", words=("pul-",), pattern=rf"pul-{_HEX}{{40}}(?![A-Za-z0-9])", apart=True),
     Shape(rule="artifactory", words=("AKCp",), pattern=r"AKCp[A-Za-z0-9]{69,73}(?![A-Za-z0-9])", apart=True),
-    # developer.squareup.com/docs/build-basics/access-tokens; base64 of what holds zeros has EAAA too
+    # developer.squareup.com/docs/build-basics/access-tokens; base64 of data with zeros also contains EAAA
     Shape(
         rule="square",
         words=("EAAA",),
@@ -343,8 +346,8 @@ SHAPES: tuple[Shape, ...] = (
         words=("pbkdf2_",),
         pattern=r"pbkdf2_sha(?:1|256)\$[0-9]{1,9}\$[A-Za-z0-9]{8,32}\$[A-Za-z0-9+/]{27,44}=",
     ),
-    # Where it stands.
-    # RFC 7519; RFC 7515: the header says how it is signed
+    # Shapes by context.
+    # RFC 7519; RFC 7515: the header names the signature algorithm
     Shape(
         rule="jwt",
         words=("eyJ",),
@@ -409,7 +412,7 @@ SHAPES: tuple[Shape, ...] = (
         pattern=r""":(?:\\?/){2}([A-Za-z0-9_.~%+-]{20,256}+)(?::[^\s/:@"'<>\\|]{0,256})?@[A-Za-z0-9\[$%{]""",
         check=is_bare_chance,
     ),
-    # RFC 3986, section 3.4; ODBC and JDBC write `;` and `=` likewise
+    # RFC 3986, section 3.4; ODBC and JDBC also use `;` and `=`
     Shape(
         rule="parameter",
         words=("token", "key", "sig", "secret", "auth"),
@@ -424,7 +427,7 @@ SHAPES: tuple[Shape, ...] = (
         folded=True,
         check=is_mixed_password,
     ),
-    # curl(1), mysql(1), postgresql.org/docs/current/libpq-pgpass.html, the statements of SQL that set a password
+    # curl(1), mysql(1), postgresql.org/docs/current/libpq-pgpass.html, SQL statements that set a password
     Shape(
         rule="command_password",
         words=("curl",),
@@ -453,7 +456,7 @@ SHAPES: tuple[Shape, ...] = (
         folded=True,
         check=is_password,
     ),
-    # ftp(1), of netrc
+    # ftp(1), section on netrc
     Shape(
         rule="netrc",
         words=("machine",),
@@ -488,7 +491,7 @@ SHAPES: tuple[Shape, ...] = (
 
 
 def shapes_for(text: str) -> tuple[Shape, ...]:
-    """Return the shapes that may find something in `text`, or in a part of it."""
+    """Return the shapes that may match in `text` or in a part of it."""
     folded = _folded(text)
     words = {word for sign, of_sign in _signs(folded=False) if sign in text for word in of_sign if word in text}
     words |= {word for sign, of_sign in _signs(folded=True) if sign in folded for word in of_sign if word in folded}
@@ -499,7 +502,10 @@ def shapes_for(text: str) -> tuple[Shape, ...]:
 
 @cache
 def _signs(*, folded: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the words of the shapes by the rarest character of each: looking for one character takes a tenth of the time."""
+    """Return the words of the shapes, by the rarest character of each.
+
+    Searching for a single character takes a tenth of the time.
+    """
     by_sign: dict[str, dict[str, None]] = {}
     for shape in SHAPES:
         for word in shape.words if shape.folded is folded else ():
@@ -508,7 +514,7 @@ def _signs(*, folded: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
-    """Yield the secrets in `text` that these shapes find; they may overlap."""
+    """Yield the secrets in `text` that these shapes find. They may overlap."""
     if not shapes:
         return
     folded = _folded(text) if any(shape.folded for shape in shapes) else text
@@ -536,11 +542,14 @@ def _spans_of(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Only now: compiling all of them takes longer than many a command."""
+    """Compile a pattern at its first use. Compiling all patterns takes longer than many commands."""
     return re.compile(pattern)
 
 
 def _folded(text: str) -> str:
-    """Return `text` in small letters, each at its place: one capital of Unicode becomes two (SpecialCasing.txt)."""
+    """Return `text` in lower case, with all positions unchanged.
+
+    `\u0130` is replaced first, as its lower case has two characters (Unicode, SpecialCasing.txt).
+    """
     low = text.lower()
     return low if len(low) == len(text) else text.replace("\u0130", "i").lower()

@@ -1,8 +1,8 @@
-"""Redact a text that comes in pieces, although a secret may be cut in two by them.
+"""Redact a text that arrives in pieces, even if a secret is split between pieces.
 
-What could still become part of a secret is held back until the next piece shows whether it does: what is given out is, in
-the end, what redacting the whole text gives. INVARIANT: the work is linear in the text: what is held back is not gone
-through again for each piece, but when a word ends, or when a part of it has been added.
+Text that may be part of an unfinished secret is held back until later pieces decide. The complete output equals the
+redaction of the whole text. INVARIANT: the work is linear in the length of the text. The text held back is not searched
+again for each piece, but only when a word ends or when enough text was added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from harness.redaction.shapes import END, KEY_BLOCK, open_block, shapes_for
 from harness.regex import regex
 
 _SURE = 8
-"""Characters of a beginning by which its form is looked up; no form is shorter."""
+"""Number of leading characters by which a form is looked up. No form is shorter."""
 _HALF_A_LINE_END = regex(r"(?:\r|\\r\\|\\r|\\)\Z")
 
 
 class Beginnings:
-    """The beginnings of some texts."""
+    """The prefixes of a set of texts (forms)."""
 
     def __init__(self, forms: Iterable[str]) -> None:
         self._longest = 0
@@ -35,8 +35,9 @@ class Beginnings:
             self._forms.setdefault(form[:_SURE], []).append(form)
 
     def first_in(self, text: str, first: int = 0) -> int:
-        """Return the first place in `text`, from `first` on, at which the beginning of a form reaches to the end;
-        else the end.
+        """Return the first position from `first` on where a prefix of a form extends to the end of `text`.
+
+        Without one, return the length of `text`.
         """
         if not self._forms:
             return len(text)
@@ -50,7 +51,10 @@ class Beginnings:
         return len(text)
 
     def first_wrapped_in(self, text: str, first: int) -> int:
-        """Return the same of a form that goes over the ends of lines, half a line's end at the end of `text` included."""
+        """Return the same as `first_in`, for forms that continue over line ends.
+
+        The end of `text` may be an incomplete line end.
+        """
         tail = text[first:]
         if "\n" not in tail and "\\n" not in tail and not _HALF_A_LINE_END.search(tail[-3:]):
             return len(text)
@@ -59,10 +63,10 @@ class Beginnings:
         return min(first + self._wrapped_in(tail, line_end) for line_end in LINE_ENDS)
 
     def _wrapped_in(self, tail: str, line_end: str) -> int:
-        # A beginning that reaches to the end lies in the last characters; of a long text these alone are made flat.
+        # A prefix that extends to the end is within the last characters. Flatten only those of a long text.
         cut = max(0, len(tail) - 4 * self._longest - 64)
         flat, places = _flat(tail[cut:], line_end)
-        if cut and len(flat) < self._longest + 8:  # little but line ends
+        if cut and len(flat) < self._longest + 8:  # the end of the text is mostly line ends
             cut, (flat, places) = 0, _flat(tail, line_end)
         partial_end = _HALF_A_LINE_END.search(flat)
         starts = [self.first_in(flat), self.first_in(flat[: partial_end.start()]) if partial_end else len(flat)]
@@ -73,7 +77,7 @@ class Beginnings:
 
 
 def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
-    """Return a text without its line ends, read as `line_end` says, and the original place of each character."""
+    """Return a text without the matches of `line_end`, and the original position of each character."""
     places: list[int] = []
     pieces: list[str] = []
     end = 0
@@ -87,30 +91,35 @@ def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
 
 
 _MOST_HELD = 8_192
-"""Characters in a secret at most that is found whole within a run without a blank; twice as many are held back at most."""
-_MOST_IN_A_SECRET = 65_536
-"""Characters held back at most within a key whose end has not come: then the mark is given out without it. An RSA key with
-16,384 bits takes 13,000."""
-_PACE = 32
-"""Characters that are given out together at least after words like `key`, where all of CONTEXT must be gone through."""
-CONTEXT = 512
-"""Characters given out last, which say what the next ones are: `password = ` and kin."""
+"""Maximum length of a secret without blanks that is certainly found, in characters.
 
-# Tokens are written in the visible characters of ASCII: other scripts, which may have no blanks, are held back only where a
-# password could stand.
+At most twice as many characters of a word are held back.
+"""
+_MOST_IN_A_SECRET = 65_536
+"""Maximum number of characters held back in a key whose end has not arrived. Then its mark is returned without the end.
+
+An RSA key of 16,384 bits takes 13,000.
+"""
+_PACE = 32
+"""Minimum number of characters between two searches after words like `key`. Each such search reads all of CONTEXT."""
+CONTEXT = 512
+"""Number of characters already returned that are kept. They may show that the next ones are a secret: `password = `."""
+
+# Tokens consist of visible ASCII characters. Text in other scripts, which may lack blanks, is held back only where it
+# could be a password.
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _RUN_CHARACTERS = regex(r"[!-~]*")
 _PASSWORD_BEFORE = regex(r"""(?i:[=:>]\s{0,8}\\{0,4}["']|:\\?/|password\s{1,8}\Z|password\s{1,8}\S)""")
 _LONGEST_WORD = 24
-"""Characters of the longest word that a shape is known by, and some."""
+"""Upper bound of the length of the words of shapes, in characters."""
 
 
 class RedactedStream:
-    """Takes a text piece by piece and gives it out redacted, word by word."""
+    """Redactor for a text that arrives in pieces. It returns the redacted text word by word."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        # What is no single run is held back by comparing its beginning with the end of the text.
+        # Forms with blanks are held back if a prefix of one is at the end of the text.
         self._blank_forms = Beginnings(form for form in redactor.forms if not _RUN_CHARACTERS.fullmatch(form))
         self._long_forms = Beginnings(form for form in redactor.forms if len(form) >= MIN_WRAPPED_CHARACTERS)
         self._begin()
@@ -121,18 +130,18 @@ class RedactedStream:
         """Pieces that are not yet part of `_text`."""
         self._length = 0
         self._position = 0
-        """Number of characters of `_text` that were returned; the rest is held back."""
+        """Number of characters of `_text` that were returned. The rest is held back."""
         self._run = 0
-        """Start of the last word that may go on."""
+        """Start of the last word, which may continue."""
         self._tried = 0
-        """The end of what was looked at last: before a word ends after it, nothing is new."""
+        """End of the text that was searched last. The next search waits until a word ends after it."""
         self._wait = 0
-        """Within a key, how long the text must be to be looked at again."""
+        """Length of the text at which a key in it is checked again."""
         self._alert = 0
-        """Up to where something that was given out may say what comes next."""
+        """Position up to which returned text may show that the next text is a secret."""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what can be given out."""
+        """Add the next piece. Return the redacted text that need not be held back any more."""
         self._new.append(piece)
         self._length += len(piece)
         visible_end = len(piece.rstrip(_VISIBLE))
@@ -147,7 +156,7 @@ class RedactedStream:
         return self._look(last=False)
 
     def finish(self) -> str:
-        """Return the text held back at the end of a stream. The next piece begins another text."""
+        """End the text, and return the rest of it, redacted. The next piece begins a new text."""
         output = self._look(last=True) if self._length > self._position else ""
         self._begin()
         return output
@@ -162,7 +171,7 @@ class RedactedStream:
         settled = self._length if last else self._settled()
         output = self._give(settled, last=last) if settled > self._position else ""
         forgotten = max(0, self._position - CONTEXT)
-        if forgotten > CONTEXT:  # not for every word
+        if forgotten > CONTEXT:  # avoids a copy for every word
             self._text = self._text[forgotten:]
             self._length -= forgotten
             self._position -= forgotten
@@ -173,7 +182,7 @@ class RedactedStream:
         return output
 
     def _settled(self) -> int:
-        """Return up to where no word goes on in the next piece, as far as the words alone tell."""
+        """Return the position before which no word or form can continue in the next piece."""
         text, run = self._text, self._run
         settled = run
         begins = min(
@@ -194,8 +203,8 @@ class RedactedStream:
         return word if _PASSWORD_BEFORE.search(self._text, max(0, word - 24), settled) else settled
 
     def _give(self, settled: int, *, last: bool) -> str:
-        """Return the text before `settled` with marks. A secret is never returned in part, unless it never seems to
-        end.
+        """Return the text before `settled` with marks. A secret is never returned in part, unless it is longer than the
+        limits above.
         """
         text = self._text
         self._wait = 0
@@ -220,11 +229,11 @@ class RedactedStream:
         if settled > self._position:
             pieces.append(text[self._position : settled])
             self._position = settled
-        # Beside a mark, a second secret may show that the first one hid.
+        # A mark may reveal a second secret next to it, which the first one hid.
         return self._redactor.redact("".join(pieces)) if marked else "".join(pieces)
 
     def _may_hold_a_secret(self) -> bool:
-        """Say whether there can be a secret in what is held back, by itself or by what was given out before it."""
+        """Return whether the text held back may contain a secret, by itself or in the context of the returned text."""
         tail = self._text[max(0, self._position - _LONGEST_WORD) :]
         words = shapes_for(tail)
         if words:
@@ -238,7 +247,7 @@ class RedactedStream:
         )
 
     def _before_a_key(self, settled: int) -> int:
-        """Return the start of a key that may go on, or `settled`. It is checked again after a good part more."""
+        """Return the start of a key that may continue, or `settled`. The key is checked again after a quarter more text."""
         begin = open_block(self._text, self._run)
         if begin is None or begin >= settled or len(self._text) - begin >= _MOST_IN_A_SECRET:
             return settled
@@ -246,11 +255,13 @@ class RedactedStream:
         return max(self._position, begin)
 
     def _may_go_on(self, span: Span, settled: int) -> bool:
-        """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""
+        """Return whether the secret may continue in the next piece: it extends to the end, or is a key without a last
+        line.
+        """
         goes_on = span.end >= settled or (span.rule == KEY_BLOCK and not self._text[span.end : settled].strip())
         return goes_on and len(self._text) - span.start < _MOST_IN_A_SECRET
 
 
 def _word_before(text: str, place: int) -> int:
-    """Return the start of the word that ends at `place`, since parts of words are not searched."""
+    """Return the start of the word that ends at `place`. Parts of words are not searched."""
     return len(text[:place].rstrip(_VISIBLE))

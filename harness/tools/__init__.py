@@ -1,17 +1,17 @@
 """The shipped tools, each in a module of its name, and `builtin_tools`, which assembles them for one workspace.
 
 Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool describes itself with
-`kind` (harness/tool_kinds.py), prepares a call into an action without side effects, and does what the action says.
-edit_file.py finds a text with edits.py and explains a miss with near_miss.py; bash.py runs a command behind the walls
-of command_walls.py, through command_runner.py. script_tool.py does the same with a program that a person declared
+`kind` (harness/tool_kinds.py), prepares an action from a call without side effects, and runs the action. edit_file.py
+finds a text with edits.py and explains a miss with near_miss.py. bash.py runs a command behind the walls of
+command_walls.py, through command_runner.py. script_tool.py does so with a program that the user declared
 (script_declaration.py). file_reader.py is the interface for readers of files that are not text.
 
-A further shipped tool is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under
-`[tools]` of each shipped policy; tests/test_docs.py then names the documents to change, and
-tests/support/demo_cassette.py records the session of examples/demo anew. A tool of your own program is a class
-anywhere: tests/tools/test_fifth_tool.py shows a whole one.
+To add a shipped tool, add a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under
+`[tools]` of each shipped policy. tests/test_docs.py then names the documents to change, and
+tests/support/demo_cassette.py records the session of examples/demo again. A tool of another program can be a class
+anywhere; tests/tools/test_fifth_tool.py is a complete example.
 
-Not here: whether a call may run (gate/), the replacement of files (files/), the end of a command (process/).
+Elsewhere: decisions on calls (gate/), the replacement of files (files/), the end of a command (process/).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
 ) -> tuple[Tool, ...]:
     """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
-    `limits` bounds the seconds of a command and the characters of a result. `environment` is the source of a
-    command's few variables (PATH, HOME, locale; never keys; default: this process's). `images` keeps the content of
-    files before changes, for undo. `hide` are absolute paths that commands cannot read, besides those that the policy
-    hides. `on_output` receives the output of a running command; `lend` lends the person's terminal to a command of
-    theirs; `stops` counts the person's interrupts since the call began: the second one kills at once. The full output
-    of long commands is kept in the workspace's `outputs` folder, if it has one. `readers` read files that are not
-    text for `read_file`; without one such a file is binary.
+    `limits` bounds the seconds of a command and the characters of a result. `environment` is the source of the few
+    variables that a command gets (PATH, HOME, locale; never keys); the default is that of this process. `images` stores
+    the content of files before changes, for undo. `hide` are absolute paths that commands cannot read, in addition to
+    those that the policy hides. `on_output` receives the output of a running command. `lend` lends the terminal to a
+    command that the user typed. `stops` returns the number of interrupts by the user since the call began; the second
+    one kills at once. The full output of long commands is stored in the workspace's `outputs` folder, if it has one.
+    `readers` read files that are not text for `read_file`. A file without a reader is treated as binary.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -103,10 +103,10 @@ def optional_tools(
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
     helpers: Callable[[], Helpers | None] = lambda: None,
 ) -> tuple[Tool, ...]:
-    """Return the tools of tool_kinds.OPTIONAL_TOOLS that are named here, and that do not need the loop.
+    """Return the tools of tool_kinds.OPTIONAL_TOOLS in `names` that do not need the loop.
 
-    `ask` puts a question to the person, and returns `None` if no person is there; `helpers` returns the runner of
-    helpers, `None` if helpers are not available.
+    `ask` asks the user a question, and returns `None` if no user is present. `helpers` returns the runner of helpers, or
+    `None` if helpers are not available.
     """
     tools: list[Tool] = []
     if "delegate" in names:
@@ -125,8 +125,10 @@ def optional_tools(
 
 
 def named_in(policy: Policy) -> tuple[str, ...]:
-    """Return the optional tools that a policy names with other than a refusal: under [tools], or in a rule by its `tool`, or
-    else by its `host`, which speaks of the tools that go to hosts."""
+    """Return the optional tools for which a policy has the decision auto or confirm: under [tools], or in a rule.
+
+    A rule names tools by its `tool`. A rule with only a `host` means all tools that reach hosts.
+    """
     decisions = {
         name: [default.decision.word for default in policy.defaults if default.tool == name] for name in OPTIONAL_NAMES
     }

@@ -1,4 +1,4 @@
-"""The tool `ask_user`: the model asks the person something, with choices or in free words. It touches nothing else."""
+"""The tool `ask_user`: the model asks the user a question, with or without choices. It has no other effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.text.visible import visible, visible_line
 from harness.tool_kinds import OPTIONAL_TOOLS
 
 MOST_CHOICES = 8
-"""Maximum number of choices; each needs a key."""
+"""Maximum number of choices. Each choice needs a key."""
 MOST_QUESTION_CHARACTERS = 4_000
 MOST_CHOICE_CHARACTERS = 200
 NOBODY_THERE = (
@@ -31,39 +31,42 @@ NO_ANSWER = "The person gave no answer. Do not ask the same again: go on without
 
 
 class UserQuestion(Record):
-    """A question of the model. Its text must be made safe before it is shown."""
+    """A question of the model. Its text is unsafe to show as it is."""
 
     question: str
     choices: tuple[str, ...] = ()
 
 
 class Replied(Enum):
-    """Result of a question."""
+    """The outcome of a question."""
 
     ANSWERED = "answered"
     NO_ANSWER = "no answer"
     ONLY_CHOICES = "only choices"
-    """No choice was taken, or there was none, and the client accepts no words."""
+    """The user selected no choice, or there was none, and the client accepts no other text."""
     NOBODY = "nobody there"
     STOP = "stop"
-    """The person wants the turn to end."""
+    """The user stopped the turn."""
 
 
 class UserAnswer(Record):
-    """The person's answer."""
+    """The answer of the user."""
 
     replied: Replied
     text: str = ""
-    """For ANSWERED: a choice, or their words."""
+    """For ANSWERED: the selected choice, or the text of the user."""
 
 
 class AskUserTool:
-    """Asks the person."""
+    """Asks the user."""
 
     kind = OPTIONAL_TOOLS["ask_user"]
 
     def __init__(self, ask: Callable[[UserQuestion], UserAnswer | None] | None = None) -> None:
-        """`ask` puts a question to the person, and returns `None` if no person is there. `None`: a person never is."""
+        """Store `ask`, which asks the user a question and returns `None` if no user is present.
+
+        If `ask` is `None`, no user is ever present.
+        """
         self._ask = ask
         self.spec = ToolSpec(
             name=self.kind.name,
@@ -85,7 +88,7 @@ class AskUserTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the question and its choices. Raises ToolError for choices that look the same."""
+        """Return the action with the question and its choices. Raises ToolError for blank text and equal choices."""
         question = UserQuestion(question=text(arguments, "question"), choices=_choices(arguments))
         if not question.question.strip() or not all(map(str.strip, question.choices)):
             raise ToolError("The question or a choice holds nothing but blanks.")
@@ -109,7 +112,7 @@ class AskUserTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
-        """Ask, and return the answer. Raises KeyboardInterrupt where the person stops the turn at the question."""
+        """Ask the user, and return the answer. Raises KeyboardInterrupt if the user stops the turn at the question."""
         if not isinstance(action.request, UserQuestion):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
         reply = None if self._ask is None else self._ask(action.request)

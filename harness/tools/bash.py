@@ -1,4 +1,4 @@
-"""The tool `bash`: one command line in a fresh shell, confined to what its verdict permits."""
+"""The tool `bash`: runs one command line in a fresh shell, confined to the effects that its verdict permits."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
-"""Maximum size of a command as an argument of bash; Linux allows 131,071 bytes (execve(2), MAX_ARG_STRLEN)."""
+"""Maximum size of a command passed as an argument of bash. Linux allows 131,071 bytes (execve(2), MAX_ARG_STRLEN)."""
 LEAST_SECONDS = 0.1
 MAX_JUSTIFICATION_CHARACTERS = 500
 MAX_NEW_NAMES = 8
-"""Files new to git that a question names; the rest are counted."""
+"""Maximum number of files new to git that an approval prompt lists. The rest are counted."""
 
 _DESCRIPTION = (
     "Run a command line with bash. Every call is a fresh shell: no variable, function or folder is kept, standard input "
@@ -62,12 +62,12 @@ class BashRequest(Record):
 
     command: str
     cwd: PathAccess
-    """The folder that it starts in."""
+    """The working directory."""
     seconds: float
     unconfined: Unconfined | None = None
-    """The wish to run without confinement."""
+    """The model's request to run unconfined. `None` for a confined run."""
     judged_on: Witness
-    """The state of the disk as it was judged."""
+    """The state of the disk on which the command was judged."""
 
 
 class BashTool:
@@ -84,9 +84,11 @@ class BashTool:
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
         own_tmpdir: bool = True,
     ) -> None:
-        """`commands` starts them; None: one of this tool's own. `lend` lends the person's terminal to a command of theirs that
-        asks for keys, and gives None for every other. `own_tmpdir` is false where another program runs them, with its own
-        TMPDIR."""
+        """Create the tool. `commands` starts the commands; the default is a new runner.
+
+        `lend` lends the terminal to a command that the user typed and that reads keys. It returns `None` for all other
+        commands. `own_tmpdir` is false if another program runs the commands, with its own TMPDIR.
+        """
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
@@ -102,16 +104,16 @@ class BashTool:
         return self._commands.places
 
     def under(self, limits: Limits) -> BashTool:
-        """Return the same tool under `limits` as well."""
+        """Return a copy of the tool that also respects `limits`."""
         return BashTool(self._workspace, self._commands.under(limits), lend=self._lend, own_tmpdir=self._own_tmpdir)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the command read, its operands resolved from the folder that it starts in.
+        """Return the action with the parsed command. Its operands are resolved relative to its working directory.
 
-        Raises ToolError for a command that is too long or breaks bash's syntax, a `cwd` that is outside the workspace or not
-        a folder, and a wish to run unconfined without a reason.
+        Raises ToolError for a command that is too long or has a syntax error, for a `cwd` that is outside the workspace
+        or not a folder, and for `unconfined` without a justification.
         """
-        from harness.shell.facets import read_call, syntax_complaint  # with the first command: some 20 modules
+        from harness.shell.facets import read_call, syntax_complaint  # late: loads some 20 modules
 
         command = text(arguments, "command")
         if not command.strip():
@@ -151,27 +153,30 @@ class BashTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Run the command and return its output and its end.
+        """Run the command and return its output and exit status.
 
-        A run without a question keeps git from running programs of the repository's configuration; its hooks run
-        behind the walls of a granted program, if that has no network.
+        If the user was not asked, git is kept from running programs that the repository's configuration names. If a
+        program was granted without the network, git's hooks run behind the walls of that grant.
 
-        Raises ToolError if a path leads elsewhere than when it was judged, and if bash cannot be started.
+        Raises ToolError if a path leads to another file than when the command was judged, or if bash cannot start.
         """
         return self.run_for(action, effects, None)
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
-        """Do as `run_for` beside others: a shell of its own, behind walls of its own."""
+        """Run the command like `run_for`, in parallel with others. It has its own shell and walls."""
         return self.run_for(action, effects, seconds, neighbour)
 
     def run_for(
         self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour | None = None
     ) -> ToolOutput:
-        """Do as `run`, for `seconds` at most: the time that the run has left. With `neighbour` it runs beside others."""
+        """Run the command like `run`, for at most `seconds`, the remaining time of the run.
+
+        With `neighbour`, it runs in parallel with others.
+        """
         request = action.request
         if not isinstance(request, BashRequest):
             raise TypeError("the action was not prepared by bash")
-        # A link may have been changed since the command was judged, so that it means other files now.
+        # A link that was changed since the command was judged may lead to other files now.
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
         if not same_folder or not request.judged_on.still_holds():
             raise ToolError(
@@ -179,7 +184,7 @@ class BashTool:
             )
         lending = self._lend() if self._lend is not None and neighbour is None else None
         script = _script(request.command)
-        # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
+        # After `--`, bash reads a command line that begins with `-` or `+` as a command, not as options.
         words = ("-c", "--", request.command) if script is None else ("--", f"/dev/fd/{script}")
         start = CommandStart(
             noun="the command",
@@ -196,7 +201,9 @@ class BashTool:
 
     def _folder(self, cwd: str) -> PathAccess:
         path = self._workspace.resolve(cwd, Access.READ)
-        display_path = one_line(cwd)  # bounded by Workspace.resolve, and uncut: half a secret would not be masked
+        display_path = one_line(
+            cwd
+        )  # Workspace.resolve bounds its length; cutting it could leave half a secret unmasked
         if path.place not in (Place.INSIDE, Place.ROOT):
             raise ToolError(
                 f"cwd is outside the workspace: {display_path}. Leave it out to start in the workspace folder."
@@ -216,7 +223,7 @@ def _unconfined(arguments: Arguments) -> Unconfined:
 
 
 def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
-    """Return the text for a person. INVARIANT: the lines after the command are the harness's own, whatever it
+    """Return the preview for the user. INVARIANT: the lines after the command come from harness, whatever the command
     contains.
     """
     lines = [visible(request.command), *_new_to_git(facets)]
@@ -227,7 +234,7 @@ def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
 
 
 def _new_to_git(facets: Sequence[Facet]) -> Iterator[str]:
-    """Yield a line that names the files that git would take without having tracked them, if there are any."""
+    """Yield a line with the untracked files that git would add, if there are any."""
     paths = [
         path for facet in facets if isinstance(facet, Command) and facet.act is Act.CHANGES for path in facet.paths
     ]
@@ -238,9 +245,9 @@ def _new_to_git(facets: Sequence[Facet]) -> Iterator[str]:
 
 
 def _script(command: str) -> int | None:
-    """Return a descriptor from which bash reads a command that is too long for an argument; None for any other.
+    """Return a file descriptor with the command, for bash to read, or `None` if the command fits into an argument.
 
-    INVARIANT: a file in memory, sealed, so that what runs is what was judged. Raises OSError.
+    INVARIANT: it is a sealed file in memory, so the command cannot change after it was judged. Raises OSError.
     """
     text = command.encode()
     if len(text) <= MAX_ARGUMENT_BYTES:

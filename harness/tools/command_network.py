@@ -1,4 +1,4 @@
-"""The network of one command that may reach some hosts only: a network of its own, with our proxy as the way out."""
+"""The network of a command that may reach only some hosts: a separate network whose only exit is harness's proxy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from harness.tools.host_routes import Looks, look_up, route_to
 PROXY = f"http://{DOOR[0]}:{DOOR[1]}"
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 MAX_TOLD = 5
-"""Hosts and refusals that are named in a line."""
+"""Maximum number of hosts or refusals listed in a note."""
 
 
 class CommandNetwork:
-    """A way to some hosts. Close it when its command is over, or was not started."""
+    """The network of one command. Must be closed after the command, even if the command did not start."""
 
     def __init__(self, hosts: Sequence[str], bind: Callable[[], None], look: Looks = look_up) -> None:
-        """`hosts` are as a policy writes them; `bind` puts up the command's walls in the child. Raises OSError."""
+        """Prepare a network for `hosts`, written as in policies. Raises OSError.
+
+        `bind` sets up the walls of the command in the child process. `look` resolves host names.
+        """
         self.hosts = tuple(hosts)
         self.bind = bind
         self._patterns = host_patterns(self.hosts)
@@ -32,29 +35,29 @@ class CommandNetwork:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Variables that name the proxy; programs bypass it only for addresses in their own network."""
+        """Environment variables with the address of the proxy. Programs bypass it only for local addresses."""
         ours = any(is_listed([pattern], host, pattern.port or 80) for pattern in self._patterns for host in LOOPBACK)
         around = "" if ours else ",".join(("localhost", *LOOPBACK))
         proxies = dict.fromkeys(_VARIABLES, PROXY)
         return {**proxies, "no_proxy": around, "NO_PROXY": around, "NODE_USE_ENV_PROXY": "1"}
 
     def make(self) -> None:
-        """Make the network, in the child. Raises OSError."""
+        """Create the network. Called in the child process. Raises OSError."""
         self._network.make()
 
     def serve(self) -> None:
-        """Begin to answer at its door. Raises OSError where there is none."""
+        """Start the proxy at the exit of the network. Raises OSError if there is no network."""
         self._proxy = HostProxy(self._network.door(), partial(route_to, patterns=self._patterns, look=self._look))
 
     def close(self) -> None:
-        """End what is open. May be called again."""
+        """Close the proxy and the network. May be called more than once."""
         if self._proxy is not None:
             self._proxy.close()
         self._network.close()
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:
-        """Results of the connections so far."""
+        """The connections so far, with their results."""
         return () if self._proxy is None else self._proxy.connections
 
     @property
@@ -64,13 +67,13 @@ class CommandNetwork:
 
     @property
     def fields(self) -> dict[str, JsonValue]:
-        """The connections, the first of many, and their number, as the outcome of the command holds them."""
+        """Fields of the outcome record: the first connections, and the number of all. Empty without connections."""
         if not self.total:
             return {}
         return {"connections": [each.fields() for each in self.connections], "connection_count": self.total}
 
     def notes(self, *, failed: bool) -> list[str]:
-        """Return notes about a finished command: refused connections, and an unused way to the network."""
+        """Return notes on a finished command: its refused connections and, if it failed without a connection, its hosts."""
         refused = [each for each in self.connections if each.why_not]
         notes = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
         if failed and not any(not each.why_not for each in self.connections):
@@ -84,12 +87,15 @@ class CommandNetwork:
 
 
 def reach_words(hosts: Sequence[str]) -> str:
-    """Return the network of a command that may reach some hosts only, as far as this machine can enforce it."""
+    """Return a phrase on the network of a command that may reach only `hosts`.
+
+    It says so if this machine cannot enforce that, and the command reaches no host.
+    """
     reason = why_none()
     return f"reach nothing: it would reach hosts by name, and {reason}" if reason else f"reach only {in_words(hosts)}"
 
 
 def in_words(hosts: Sequence[str]) -> str:
-    """Return hosts in one line, the first of them by name."""
+    """Return the first hosts by name, and the number of the others, in one line."""
     names = ", ".join(visible_line(host, 100) for host in hosts[:MAX_TOLD])
     return names if len(hosts) <= MAX_TOLD else f"{names} and {len(hosts) - MAX_TOLD} more"

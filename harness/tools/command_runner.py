@@ -1,4 +1,4 @@
-"""Commands behind their walls, followed to their end and described: for every tool that starts one."""
+"""Runs commands behind their walls to their end and describes the results, for every tool that starts commands."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CommandStart(Record):
     noun: str
     """Name of the command in errors."""
     argv: tuple[str, ...]
-    """The words of a bash; see process.start.becoming for another program."""
+    """The argv for bash. See process.start.becoming for another program."""
     cwd: str
     seconds: float
     """Time limit, in seconds."""
@@ -58,7 +58,7 @@ class CommandStart(Record):
     variables: Mapping[str, str] = MappingProxyType({})
     """Additional variables."""
     descriptors: tuple[int, ...] = ()
-    """Descriptors that it inherits besides its standard streams."""
+    """File descriptors that it inherits in addition to its standard streams."""
 
 
 class CommandRunner:
@@ -78,21 +78,21 @@ class CommandRunner:
         stops: Callable[[], int] | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Take the surroundings of commands, and the callbacks.
+        """Prepare to run commands in `workspace`.
 
-        Their few variables come from `environment` (default: that of this process). `walls` builds the walls around
-        them (default: those of this machine). `temporary` is the TMPDIR of commands that may write (default: a folder
-        of their own, removed with this object). `images` keeps the content of protected places; `None` keeps none.
-        `outputs` gets the whole of a shortened output. `on_output` receives output, ten times a second; `stops`
-        counts a person's interrupts since the call began: the second one kills at once. `pace` limits the steps of a
-        command's end.
+        `environment` is the source of the few variables that a command gets (default: that of this process). `walls`
+        builds the walls around commands (default: those of this machine). `temporary` is the TMPDIR of commands that may
+        write (default: a separate folder, removed with this object). `images` stores the content of protected places; if
+        it is `None`, no content is stored. `outputs` stores the full text of shortened output. `on_output` receives
+        output, ten times per second. `stops` returns the number of interrupts by the user since the call began; the
+        second one kills at once. `pace` limits the steps of ending a command.
         """
         self.workspace = workspace
         self.limits = limits
         self.seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
-        """Maximum seconds of a command."""
+        """Maximum run time of a command, in seconds."""
         self.base_environment = os.environ if environment is None else environment
-        """Source of variables."""
+        """Environment from which commands get their variables."""
         self.environment = child_environment(self.base_environment)
         """Variables of every command."""
         self.walls = walls or CommandWalls(workspace)
@@ -105,13 +105,13 @@ class CommandRunner:
 
     @cached_property
     def places(self) -> ProtectedPlaces:
-        """The protected places of the workspace; most sessions need no look at them."""
+        """The protected places of the workspace. Created at the first use; most sessions do not need them."""
         from harness.files.protected_places import ProtectedPlaces
 
         return ProtectedPlaces(self.workspace.root, self._images)
 
     def under(self, limits: Limits) -> CommandRunner:
-        """Return the same under `limits` as well."""
+        """Return a copy of this runner that also respects `limits`."""
         return CommandRunner(
             self.workspace,
             limits=strictest((self.limits, limits)),
@@ -134,13 +134,12 @@ class CommandRunner:
         lending: AbstractContextManager[LentTerminal] | None = None,
         neighbour: Neighbour | None = None,
     ) -> ToolOutput:
-        """Run a command to its end within `effects`, and return what it printed and how it ended.
+        """Run a command to its end within `effects`, and return its output and exit status.
 
-        It takes no longer than `seconds_left`, the time that the run has. `lending` lends it the person's terminal.
-        `neighbour`: it runs beside others, on any thread.
-        Raises ToolError if it cannot be started, or not be confined.
+        It takes at most `seconds_left`, the remaining time of the run. `lending` lends it the user's terminal. With
+        `neighbour`, it runs in parallel with others, on any thread. Raises ToolError if it cannot start or be confined.
         """
-        # Only now: a call that is refused, or that another agent carries out, needs none of it.
+        # Late imports: a call that is refused, or that another agent runs, needs none of these modules.
         from harness.process.capture import Capture, result_characters
         from harness.process.start import NotConfinedError
 
@@ -169,10 +168,10 @@ class CommandRunner:
         lent: LentTerminal | None,
         neighbour: Neighbour | None,
     ) -> tuple[Ended, HeldTo | None, CommandNetwork | None]:
-        """Run it to its end, within walls if there are to be any; return its end, what held it, and its own network.
-        Raises OSError.
+        """Run a command to its end, within walls unless it runs unconfined. Raises ToolError and OSError.
 
-        At a terminal that was lent to it a command takes as long as the person does.
+        Return its end, the enforced confinement, and its separate network; the last two may be `None`. A command on a lent
+        terminal has no time limit, as it waits for the user.
         """
         from harness.process.command import STANDARD_PACE, run_group
         from harness.process.start import Launch, find_bash
@@ -180,7 +179,7 @@ class CommandRunner:
         bash = find_bash(self.environment["PATH"].split(":"))
         if not bash:
             raise ToolError(f"Cannot start {start.noun}: bash was not found.")
-        # Noted before a granted program, whose sockets are closed.
+        # A granted program cannot use sockets. `places` was updated before it.
         hold = () if effects.sockets else self.places.holdable_paths
         confinement = self.walls.confinement(
             effects, self._temporary.path, hold, terminal=lent is not None, by_host=True
@@ -223,7 +222,7 @@ class CommandRunner:
                 confinement.close()
 
     def _live(self, neighbour: Neighbour | None) -> Live | None:
-        """Return the receiver of a command's output: immediate, or in its turn."""
+        """Return the receiver of a command's output. With `neighbour`, output is passed on in the order of the calls."""
         from harness.process.capture import Live
 
         if self._on_output is None:
@@ -231,7 +230,7 @@ class CommandRunner:
         return Live(self._on_output if neighbour is None else partial(neighbour.in_turn, self._on_output))
 
     def _variables(self, effects: Effects, lent: LentTerminal | None) -> Mapping[str, str]:
-        """Return the environment; a command that may write nothing has nowhere to put temporary files."""
+        """Return the environment of a command. Only a command that may write gets a folder for temporary files."""
         variables: Mapping[str, str] = self.environment
         if lent is not None:
             variables = at_a_terminal(variables, lent.environment)
@@ -247,7 +246,7 @@ class CommandRunner:
 
 
 def _network_of(effects: Effects, confinement: Confinement | None) -> CommandNetwork | None:
-    """Return the network of a command that may reach some hosts; None for any other, and where none can be had."""
+    """Return the network of a command that may reach only some hosts. `None` for other commands, or if unavailable."""
     if confinement is None or not confinement.walls.own_network:
         return None
     from harness.tools.command_network import CommandNetwork
@@ -256,7 +255,7 @@ def _network_of(effects: Effects, confinement: Confinement | None) -> CommandNet
 
 
 def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork | None) -> ToolOutput:
-    """Return a result with the connections of a command that may reach some hosts only."""
+    """Return `output` with notes on the connections, if the command may reach only some hosts."""
     if not effects.hosts or effects.network or effects.enforcement is Enforcement.OFF:
         return output
     from harness.sandbox.own_network import why_none
@@ -276,8 +275,11 @@ def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork 
 def _output(
     start: CommandStart, capture: Capture, result: Ended, held_to: HeldTo | None, effects: Effects, *, lent: bool
 ) -> ToolOutput:
-    """Return the result; `held_to` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
-    showed there is for them alone."""
+    """Return the result of a command.
+
+    `held_to` is the confinement that the kernel enforced. With `lent`, the command had the user's terminal. Its output
+    there is only for the user, and left out of the result.
+    """
     from harness.process.capture import ReadableOutput
 
     printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
@@ -302,7 +304,7 @@ def _output(
 
 
 def _notes(result: Ended) -> list[str]:
-    """Return notes about the remaining processes of the command."""
+    """Return notes about processes that the command left running."""
     from harness.process.command import CommandEnding
 
     notes = []
@@ -324,9 +326,9 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def _end_of(start: CommandStart, result: Ended) -> tuple[ResultStatus, int | None, str]:
-    """Return a command's end: as a status, as an exit code, and as the last line of its result.
+    """Return the status, the exit code, and the last line of the result, from the end of a command.
 
-    The exit code of a killed shell is 128 and the signal's number, as a shell would report it of its own child.
+    The exit code of a killed shell is 128 plus the number of the signal, as shells report it for their children.
     """
     from harness.process.command import CommandEnding
 

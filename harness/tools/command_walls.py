@@ -1,4 +1,4 @@
-"""The walls around a command: the effects of its verdict as what the kernel lets it touch."""
+"""The walls around a command: kernel confinement (the sandbox) that enforces the effects of its verdict."""
 
 from __future__ import annotations
 
@@ -39,26 +39,29 @@ if TYPE_CHECKING:
 
 
 UNBOUND = "none"
-"""Beginning of the level of confinement on a machine without walls."""
+"""Start of the level of confinement on a machine without walls."""
 WORKSPACE = "the workspace"
 OPENED = "open as a whole, to make or remove names there"
-"""Note on folders, since Landlock knows no single names."""
+"""Note on folders that are fully writable. Landlock cannot permit single names in a folder."""
 MAX_TOLD = 5
-"""Paths of one kind that are named in a line."""
+"""Maximum number of paths of one kind in a note."""
 UNCONFINED = f"{UNBOUND}: it asked to run unconfined"
 MOST_LOOKED_AT = 100_000
-"""Files and folders of a workspace among which what a rule forbids is looked for."""
+"""Maximum number of files and folders of a workspace that are searched for forbidden files."""
 MOST_WALLED = 200
-"""Places of the workspace that a wall is put around; each takes it a mount."""
+"""Maximum number of places of the workspace with a wall around them. Each of them needs a mount."""
 MOST_EXPOSED = 200
-"""Files that no wall can hold and that a grant still names."""
+"""Maximum number of files without a wall that a grant may list."""
 CLOSED = "cannot be written, for the folder stays closed"
 _OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
 _LEADS_TO_OTHERS = ("commondir", "gitdir")
-"""Files in the folder of a worktree that say which repository it belongs to."""
+"""Files in the git folder of a worktree that name its repository and its working tree."""
 _NO_PLACES = ("/dev", "/proc", "/sys")
-"""Places that a policy may not hide, like `/` itself (effects.place_problem): a path into them is a link made since."""
+"""Places that a policy cannot hide, like `/` itself (effects.place_problem).
+
+If a hidden path leads into one of them, a link was created after the policy was checked.
+"""
 CONTAINER_HINT = (
     "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
     "or newer, or install bubblewrap and allow user namespaces"
@@ -69,7 +72,10 @@ class CommandWalls:
     """The walls around the commands of one workspace."""
 
     def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
-        """`hide` are absolute paths to hide besides the policy's. `machine` is measured on first use if it is `None`."""
+        """Store the arguments. `hide` are absolute paths to hide in addition to those of the policy.
+
+        If `machine` is `None`, the features of this machine are tested at the first use.
+        """
         self._workspace = workspace
         self._hide = tuple(hide)
         self._given_machine = machine
@@ -87,7 +93,7 @@ class CommandWalls:
 
     @cached_property
     def confines(self) -> bool:
-        """Whether this machine can keep commands from writing and from the network."""
+        """Whether this machine can prevent commands from writing and from using the network."""
         return enforces(self._machine)
 
     @cached_property
@@ -97,21 +103,22 @@ class CommandWalls:
         return describe(machine) if self.confines else f"{UNBOUND}: {'; '.join(machine.reasons) or describe(machine)}"
 
     def in_words(self, effects: Effects) -> str:
-        """Return the confinement of a command to `effects`, in the words of `level`, with its inexact parts.
+        """Return a description of the confinement to `effects`: `level`, and notes on the inexact parts.
 
-        Landlock knows folders with everything below: to create or remove a name, its whole folder is opened. Other
-        parts that cannot be enforced are listed in the result of the call (`Confinement.gaps`).
+        Landlock permits only whole folders with everything below. To let a command create or remove a name, its whole
+        folder becomes writable. Other parts that cannot be enforced are listed in the result of the call
+        (`Confinement.gaps`).
         """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
         if effects.left_out:
             return f"{self.level}; {left_out_in_words(effects)}"
-        if not self.confines or not (effects.named_paths or effects.granted):  # no path is opened, and no socket
+        if not self.confines or not (effects.named_paths or effects.granted):  # opens no path and no socket
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
         if (
             walls.reader and not effects.named_paths
-        ):  # granted, and yet not writable: it is not there, or a link leads to it
+        ):  # granted, but not writable: the path does not exist, or is reached by a link
             return self.level
         named_paths = set(effects.named_paths)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
@@ -131,7 +138,7 @@ class CommandWalls:
         return "; ".join((self.level, *parts))
 
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
-        """Return the possible walls of a granted program, in the present workspace."""
+        """Return the walls that this machine can put around a granted program, in the workspace as it is now."""
         from harness.files.tree_listing import NOTHING_LISTED
         from harness.policy.grant_offers import WallsHere
         from harness.tools.forbidden_files import excepted_folders, rules_about_files
@@ -176,8 +183,9 @@ class CommandWalls:
         )
 
     def _forbidden(self, rules: tuple[Rule, ...], tree: ListedTree) -> tuple[ForbiddenFiles, ForbiddenFiles]:
-        """Return the files that the rules forbid to read and to write, reused if neither rules nor names have
-        changed.
+        """Return the files that the rules forbid to read, and those that they forbid to write.
+
+        Cached while neither rules nor names change.
         """
         if self._forbidden_cache is None or self._forbidden_cache[0] != (rules, tree):
             from harness.tools.forbidden_files import forbidden_files, with_any_name
@@ -188,7 +196,7 @@ class CommandWalls:
         return self._forbidden_cache[1]
 
     def _not_hidden(self) -> str:
-        """Return the parts of the workspace that a policy hides and Landlock cannot, in words. Empty if there are
+        """Return a sentence on a part of the workspace that the policy hides but Landlock cannot. Empty if there is
         none.
         """
         hidden = walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide
@@ -205,14 +213,14 @@ class CommandWalls:
         terminal: bool = False,
         by_host: bool = False,
     ) -> Confinement | None:
-        """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
+        """Return the walls for one command, or `None` if it runs without. The thread that starts the command enters them.
 
-        `hold` are further absolute paths that stay as they are, where these walls can do that. `temporary` makes or names
-        the folder for temporary files of commands that may write at all. `terminal`: it has one of its own on its standard
-        streams. `by_host`: where some hosts may be reached, the caller starts it in a network of its own, from which it reaches
-        them; without, it reaches nothing. Folders that a rule grants and that are missing are made.
+        `hold` are further absolute paths to keep unchanged, as far as these walls can. `temporary` returns the folder for
+        temporary files of commands that may write, and may create it. `terminal` means that the standard streams are a
+        separate terminal. `by_host` means that a command that may reach only some hosts gets a separate network from the
+        caller; otherwise it reaches no host. Missing folders that a rule grants are created.
 
-        Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
+        Raises ToolError if required walls cannot be enforced, and NotConfinedError if the system refuses them.
         """
         from harness.sandbox.own_network import why_none
 
@@ -247,7 +255,10 @@ class CommandWalls:
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
     def _keeping_code(self, walls: Walls) -> Walls:
-        """Return walls in which the environment of the program stays as it is, where these can do that; note what cannot."""
+        """Return walls that also keep harness's own Python environment unchanged, if they can.
+
+        Record the state of harness's code that a command could still change.
+        """
         if walls.reader:
             return walls
         from harness.process.own_code import own_code
@@ -261,8 +272,10 @@ class CommandWalls:
 
 
 def _note_code(write: Sequence[str] | None, kept_path: str = "") -> None:
-    """Note the program's own code before a command that may write these places (see `OwnCode.note_before`), and let the guard
-    load its own."""
+    """Record the state of harness's own code before a command that may write to `write` (see `OwnCode.note_before`).
+
+    Then wait until the guard process has loaded its code.
+    """
     from harness.process.own_code import own_code
 
     own_code().note_before(write, kept_path)
@@ -277,28 +290,28 @@ def _against(rule: Rule | None, text: str) -> str:
 
 
 def left_out_in_words(effects: Effects) -> str:
-    """Return a note that names the files hidden from a command since a rule denies reading them."""
+    """Return a note with the files that are hidden from a command because a rule denies reading them."""
     names = ", ".join(visible_line(name, 200) for name in effects.left_out[:MAX_TOLD])
     more = f" and {len(effects.left_out) - MAX_TOLD} more" if len(effects.left_out) > MAX_TOLD else ""
     return f"left out, since a rule denies reading: {names}{more}"
 
 
 def only_looks(effects: Effects) -> bool:
-    """Say whether effects permit neither a write nor the network."""
+    """Return whether effects permit neither writing nor the network."""
     return effects.write == () and not effects.granted and not effects.reaches
 
 
 def walls_for(
     effects: Effects, workspace: Workspace, *, temporary: Callable[[], str] | None = None, hide: Sequence[str] = ()
 ) -> Walls:
-    """Return the walls that confine a command to `effects`, by the present disk.
+    """Return the walls that confine a command to `effects`, from the current state of the disk.
 
-    `temporary` names the folder for the temporary files of a command that may write at all; `hide` is hidden besides
-    the policy's places.
+    `temporary` returns the folder for temporary files of a command that may write. `hide` are paths to hide in addition
+    to those of the policy. Raises ToolError if a file that must be hidden leads to a device.
 
     INVARIANT: only places that a policy or a part of the command names are writable, with everything below. A granted
-    folder of the workspace must be in the workspace when links are followed; one outside it must not hold a path that
-    no call may write (policies, trust, logs).
+    folder of the workspace must be in the workspace after links are followed. One outside of it must not contain a path
+    that no call may write (policies, trust, logs).
     """
     hold = _without_named(effects.hold, effects)
     trees = [
@@ -311,10 +324,10 @@ def walls_for(
         path
         for name in effects.named_paths
         for path in _writable_places(name, workspace, entry=name in entries)
-        if not _is_in_any(path, trees)  # bubblewrap would mount it apart, and it could not be moved
+        if not _is_in_any(path, trees)  # bubblewrap would mount it separately, and then it could not be moved
     ]
     write = [path for path in (*trees, *named_paths) if not _holds_any(path, effects.keep, workspace)]
-    # What is not there is not asked about: following some thirty names costs more than the walls.
+    # Skip missing paths: resolving some thirty names takes longer than setting up the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
     hide = (*hide, *(os.path.join(workspace.root, name) for name in effects.left_out))
@@ -341,7 +354,7 @@ def walls_for(
 
 
 def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
-    """Yield the folders of repositories among `places`, and those of worktrees there whose files no place in `write` holds."""
+    """Yield the git folders among `places`, and those of worktrees there whose working tree is in no place of `write`."""
     for path in places:
         if os.path.isfile(f"{path}/HEAD"):
             yield path
@@ -356,12 +369,12 @@ def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
 
 
 def _without_named(places: Sequence[str], effects: Effects) -> tuple[str, ...]:
-    """Return the places to hold that no part of the command names to write: a person said yes to those."""
+    """Return `places` without those that the command names to write. The user has approved writing those."""
     return tuple(place for place in places if not any(is_within(name, place) for name in effects.named_paths))
 
 
 def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
-    """Yield the folders of the workspace that are granted by a name that ends in a slash, and are not there yet."""
+    """Yield the missing folders of the workspace that are granted by a name with a slash at the end."""
     for entry in effects.granted:
         if entry.endswith("/") and not entry.startswith(("/", "~")):
             path = _granted(entry, workspace)
@@ -370,7 +383,9 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
 
 
 def _holds_any(tree: str, kept_paths: Sequence[str], workspace: Workspace) -> bool:
-    """Return whether a place outside the workspace holds a path that no call may write, or is inside one."""
+    """Return whether a place outside the workspace contains a path of `kept_paths`, which no call may write, or is in
+    one.
+    """
     if is_within(tree, workspace.root):
         return False
     return any(is_within(path, tree) or is_within(tree, path) for path in kept_paths)
@@ -378,16 +393,16 @@ def _holds_any(tree: str, kept_paths: Sequence[str], workspace: Workspace) -> bo
 
 @lru_cache(maxsize=256)
 def _placed(entry: str, root: str, home: str) -> str:
-    """Return the absolute path that a policy's word for a place means."""
+    """Return the absolute path of a place as written in a policy."""
     if entry == "~" or entry.startswith("~/"):
         return os.path.normpath(home + entry[1:])
     return os.path.normpath(os.path.join(root, entry))
 
 
 def _granted(entry: str, workspace: Workspace) -> str | None:
-    """Return the path of a granted place; `None` for one of the workspace that a link leads to.
+    """Return the path of a granted place. `None` for `/`, and for a place of the workspace that is reached by a link.
 
-    INVARIANT: a link in the workspace may be of the repository's or the model's making: it grants nothing.
+    INVARIANT: a link in the workspace grants nothing, as it may come from the repository or the model.
     """
     placed = _placed(entry, workspace.root, workspace.home)
     if placed == workspace.root:
@@ -399,14 +414,13 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
 
 
 def _writable_places(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
-    """Yield the places that must be writable so that a command can write `path`: itself, and the folder with its
-    name.
+    """Yield the places that must be writable so that a command can write `path`: the path itself and its folder.
 
-    An existing file outside the workspace can be written in place, so its folder is left out unless the `entry` is
-    moved, removed or replaced. A link can only be that.
+    For an existing file outside the workspace, the folder is left out, as the file can be written in place. With
+    `entry`, the file may be moved, removed or replaced, so its folder is needed. A link is then not yielded itself.
     """
     if not path.startswith("/"):
-        return  # a word that no file can be named by
+        return  # not the name of a file
     exists, is_folder = os.path.lexists(path), os.path.isdir(path)
     if exists and not (entry and os.path.islink(path)) and not (is_folder and _is_too_much(path, workspace)):
         yield path
@@ -420,10 +434,10 @@ def _writable_places(path: str, workspace: Workspace, *, entry: bool) -> Iterato
 
 
 def _is_too_much(folder: str, workspace: Workspace) -> bool:
-    """Say whether a folder is far more than a command can mean by a path in it: `/`, devices, the home folder, and what
-    holds that or the workspace.
+    """Return whether a folder is too large to make writable because of one path in it.
 
-    INVARIANT: such a folder is never opened because of a path that a command names.
+    Such folders are `/`, folders of devices, the home folder, and folders that contain it or the workspace. INVARIANT:
+    such a folder never becomes writable because of a path that a command names.
     """
     if folder == workspace.root:
         return False
@@ -437,7 +451,7 @@ def _is_in_any(path: str, folders: Sequence[str]) -> bool:
 
 
 def _is_held(path: str, folders: Sequence[str]) -> bool:
-    """Say whether a file may be written, and its name not moved or removed: its folder is not open."""
+    """Return whether a file is writable, but cannot be moved or removed, because its folder is not writable."""
     return _is_in_any(path, folders) and not _is_in_any(os.path.dirname(path), folders)
 
 
@@ -468,7 +482,7 @@ _COMPLAINT = regex(
     r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
     re.MULTILINE,
 )
-"""A program's message about a refused path: a whole line that begins with its name."""
+"""A program's message about a refused path: a whole line that begins with the name of the program."""
 
 
 class HeldTo(Record):
@@ -476,13 +490,13 @@ class HeldTo(Record):
 
     walls: Walls
     gaps: tuple[str, ...]
-    """Parts that were requested and are not enforced, a sentence each."""
+    """Parts that were requested but are not enforced, one sentence each."""
 
 
 def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
-    """Return notes on the walls around a command: their gaps, and what its output shows of them; mostly none.
+    """Return notes on the walls around a command: their gaps, and errors in its output that they may have caused.
 
-    That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.
+    The output of a command that did not fail may be any text (`grep -r`), so only error messages of programs count in it.
     """
     notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held_to.gaps[:MAX_PLACES]]
     if not failed and not _COMPLAINT.search(output):
@@ -510,5 +524,5 @@ def _places(walls: Walls) -> str:
 
 
 def is_unbound(level: str) -> bool:
-    """Say whether the kernel holds commands to nothing, by what `CommandWalls.level` says of it."""
+    """Return whether commands run without walls, by a `level` of `CommandWalls`."""
     return level.partition(":")[0].strip() == UNBOUND

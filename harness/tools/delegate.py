@@ -1,7 +1,7 @@
-"""The tool `delegate`: a helper does a task in a conversation of its own, and returns its answer.
+"""The tool `delegate`: a helper does a task in a separate conversation, and returns its answer.
 
-A helper has no more rights than its caller: its calls go through the same gate, by the same policy or a stricter one.
-So a helper that only reads needs no question; one that writes is judged like any unknown tool.
+A helper has no more rights than its caller: its calls go through the same gate, under the same policy or a stricter one.
+So a helper that only reads needs no approval. One that may write is judged like any unknown tool.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperPolic
 MOST_TASK_CHARACTERS = 20_000
 MOST_TOOLS = 50
 MOST_RESULT_CHARACTERS = 20_000
-"""Maximum length of a helper's last words; the middle of longer ones is cut."""
+"""Maximum length of a helper's answer, in characters. The middle of a longer one is cut."""
 MOST_PATCH_CHARACTERS = 20_000
 NO_HELPERS = "Helpers cannot be had here: do the task yourself."
 
@@ -32,13 +32,13 @@ class Helpers(Protocol):
 
     @property
     def at_once(self) -> bool:
-        """Whether several that only read may be at work at once."""
+        """Whether several helpers that only read may run in parallel."""
         ...
 
     def start(self, task: DelegatedTask, neighbour: Neighbour | None = None) -> DelegatedResult:
-        """Run a helper to its end; with `neighbour` on any thread, beside others.
+        """Run a helper to its end. With `neighbour`, it runs on any thread, in parallel with others.
 
-        Raises ToolError where none can be had, and LogError.
+        Raises ToolError if helpers are not available, and LogError.
         """
         ...
 
@@ -49,7 +49,7 @@ class DelegateTool:
     kind = OPTIONAL_TOOLS["delegate"]
 
     def __init__(self, helpers: Callable[[], Helpers | None]) -> None:
-        """`helpers` returns the runner of helpers; `None` if helpers are not available."""
+        """Store `helpers`, which returns the runner of helpers, or `None` if helpers are not available."""
         self._helpers = helpers
         self.spec = ToolSpec(
             name=self.kind.name,
@@ -76,7 +76,7 @@ class DelegateTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the task, the tools and what decides. Raises ToolError for a task of blanks."""
+        """Return the action with the task, the tools and the policy. Raises ToolError for a blank task."""
         tool_names = arguments.get("tools")
         task = DelegatedTask(
             task=text(arguments, "task"),
@@ -108,7 +108,7 @@ class DelegateTool:
 
     @property
     def runs_beside(self) -> bool:
-        """Whether several helpers may be at work at once."""
+        """Whether several helpers may run in parallel."""
         helpers = self._helpers()
         return helpers is not None and helpers.at_once
 
@@ -117,7 +117,7 @@ class DelegateTool:
         return self._done(action, None)
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:  # noqa: ARG002
-        """Do as `run`, beside other helpers; the seconds that it has are its share of what is left then."""
+        """Run the task like `run`, in parallel with other helpers. `seconds` is not used; a helper has its own limits."""
         return self._done(action, neighbour)
 
     def _done(self, action: Action, neighbour: Neighbour | None) -> ToolOutput:
@@ -139,7 +139,7 @@ class DelegateTool:
 
 
 def _result_text(result: DelegatedResult) -> tuple[str, bool]:
-    """Return the model's text about a helper, and whether a part of it was cut."""
+    """Return the text of the tool result, and whether a part of it was cut."""
     end, changes = result.ended, result.changes
     tokens = end.usage.input_tokens + end.usage.output_tokens
     cost = "" if end.cost is None else f", {end.cost:.4f} dollars"

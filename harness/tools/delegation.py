@@ -15,31 +15,31 @@ class HelperPolicy(Enum):
     READ_ONLY = "read-only"
     """The caller's policy, restricted to reading."""
     SAME = "same"
-    """The caller's policy; the helper works in a copy of its own."""
+    """The caller's policy. The helper works in a separate copy of the repository."""
 
 
 class DelegatedTask(Record):
-    """The task of a helper. Text of a model."""
+    """The task of a helper. The text comes from a model."""
 
     task: str
     tools: tuple[str, ...] = ()
-    """Names of the tools that it shall have; none: all that helpers can have."""
+    """Names of the tools that the helper gets. If empty, all tools that helpers can have."""
     policy: HelperPolicy = HelperPolicy.READ_ONLY
 
 
 class HelperChanges(Record):
-    """A helper's changes in its copy."""
+    """The changes that a helper made in its copy."""
 
     patch: str = ""
     """The changes as a patch, or its beginning."""
     patch_file: str = ""
     """Path of the whole patch. Empty without changes."""
     notes: tuple[str, ...] = ()
-    """Further notes, about changes that a patch cannot hold."""
+    """Notes on changes that a patch cannot contain."""
 
     @property
     def extra(self) -> dict[str, JsonValue]:
-        """The facts that the log keeps: the place of the patch."""
+        """Fields for the log: the path of the patch, if there is one."""
         return {"patch_file": self.patch_file} if self.patch_file else {}
 
 
@@ -49,5 +49,5 @@ class DelegatedResult(Record):
     helper: int
     """Number of the helper in the caller's session, from 1."""
     ended: RunResult
-    """Last words and usage of the helper. Text of a model."""
+    """Answer, stop reason and usage of the helper. The text comes from a model."""
     changes: HelperChanges = HelperChanges()

@@ -1,4 +1,4 @@
-"""The tool `edit_file`: replaces texts of a file. It never guesses a text."""
+"""The tool `edit_file`: replaces texts in a file. It never guesses a text to replace."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class EditFileTool:
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
     ) -> None:
-        """`baselines` are the files that the model has read (shared by the tools of a session), `images` keeps
-        content for undo.
+        """Create the tool. `baselines` are the files that the model has read, shared by the tools of a session.
+
+        `images` stores the content of files before changes, for undo.
         """
         self._workspace = workspace
         self.root = workspace.root
@@ -61,10 +62,10 @@ class EditFileTool:
         self.spec = _spec()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action, with the difference as its preview.
+        """Return the action, with the diff as its preview.
 
-        An edit that does not apply makes an action too: `run` gives the reason, once the call was judged, since the
-        reason reveals content. It asks for no more than a read, unless a rule about the write matches.
+        An edit that does not apply also gives an action. `run` raises its reason after the call was judged, because the
+        reason reveals content of the file. Such an action is judged like a read, unless a rule about the write matches.
 
         Raises ToolError for a path that cannot name a file, and for texts that are missing, identical or empty.
         """
@@ -87,10 +88,10 @@ class EditFileTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
-        """Write the judged bytes, and return the difference.
+        """Write the new content as it was judged, and return the diff.
 
-        Raises ToolError if the edit does not apply, if it cannot be written, or if path or file are no longer what
-        was judged.
+        Raises ToolError if the edit does not apply, if the file cannot be written, or if the path or the file has changed
+        since it was judged.
         """
         request = action.request
         if not isinstance(request, EditFileRequest):
@@ -115,8 +116,8 @@ class EditFileTool:
                 raise binary(path, old.data, len(old.data))
         except ToolError as error:
             return EditFileRequest(path=path, change=unable(error))
-        # A text that occurs once shows that it was read; a letter that is to go everywhere does not. Where the file is
-        # known, it must be the one that is known.
+        # A unique old_string shows that the model has read the file. With replace_all, old_string may be a single letter,
+        # so the file must have been read. If it was read, it must not have changed since.
         baseline = self._baselines.get(path.real)
         if baseline is None and any(edit.occurrences is Occurrences.ALL for edit in edits):
             message = f"Read the file before you set replace_all: {display_path(path)}. Nothing was written."
@@ -138,7 +139,7 @@ class EditFileTool:
 
 
 def _edits(arguments: Arguments) -> list[Edit]:
-    """Return the edits that a call asks for. Raises ToolError for a call that makes no sense."""
+    """Return the edits of a call. Raises ToolError for arguments that are missing or contradict each other."""
     singly = {"old_string", "new_string", "replace_all"}.intersection(arguments)
     if "edits" in arguments:
         if singly:

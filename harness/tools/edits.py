@@ -1,4 +1,7 @@
-"""Find the texts that edits name, exactly or but for line ends, and splice in the new; all other bytes stay; pure."""
+"""Apply edits to the bytes of a file: find each old text, exactly or except for line ends, and insert the new text.
+
+All other bytes are unchanged. Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,20 @@ from harness.record import Record, replace
 from harness.tools.near_miss import explain_miss
 
 MAX_NAMED_LINES = 20
-"""Line numbers that are listed when a text occurs several times."""
+"""Maximum number of line numbers listed if a text occurs several times."""
 
 MAX_COUNTED = 100_000
-"""Occurrences that are counted."""
+"""Maximum number of occurrences that are counted."""
 MAX_COMPARED_BYTES = 20_000_000
-"""Occurrences times their length: those of a long text that overlaps itself are not counted to the end."""
+"""Maximum product of the number of occurrences and their length. Counting stops there, as a long text may overlap
+itself.
+"""
 MAX_SPANS = 200_000
-"""Occurrences that are replaced one by one, all edits of a call together: those whose line ends differ from each other."""
+"""Maximum number of occurrences that all edits of a call replace one by one. Needed if their line ends differ."""
 MAX_SEARCHED_BYTES = 150_000_000
-"""Maximum bytes searched by all edits of a call: each searches the whole file, one with mixed line ends three times."""
+"""Maximum number of bytes that all edits of a call search. Each edit searches the whole file, or three times its size
+if line ends are mixed.
+"""
 
 Span: TypeAlias = "tuple[int, int]"
 
@@ -33,7 +40,7 @@ class Occurrences(Enum):
 
 
 class Edit(Record):
-    """One text to be replaced by another."""
+    """One replacement: an old text and a new text."""
 
     old: str
     new: str
@@ -41,14 +48,14 @@ class Edit(Record):
 
 
 class Spliced(Record):
-    """The new bytes."""
+    """The new content of the file."""
 
     content: bytes
     replacements: int
 
 
 class Unmatched(Record):
-    """Reason why no text was replaced, for the model; `{path}` is replaced with the file's name."""
+    """Reason why no text was replaced, for the model. The caller replaces `{path}` with the name of the file."""
 
     reason: str
     code: ErrorCode
@@ -58,11 +65,11 @@ class _Search(Record):
     """A text to find and its replacement, in the form of the searched bytes."""
 
     text: bytes
-    """The data, or the data with every CR LF as LF."""
+    """The data to search: the original, or a copy with LF instead of CR LF."""
     needle: bytes
     new: bytes
     with_crlf: bytes | None = None
-    """Replacement at lines that end in CR LF; if `None`: `new`, everywhere."""
+    """Replacement where lines end in CR LF. If `None`, `new` is used everywhere."""
 
 
 class _Work:
@@ -76,19 +83,22 @@ class _Work:
 
     @property
     def is_utf8(self) -> bool:
-        """Whether the file is UTF-8 before the first edit; edits with text keep it so."""
+        """Whether the file is UTF-8 before the first edit. Edits cannot change that."""
         if self._is_utf8 is None:
             self._is_utf8 = _is_utf8(self._data)
         return self._is_utf8
 
     def covers(self, size: int) -> bool:
-        """Take `size` bytes from what may be looked through; say whether there were as many."""
+        """Subtract `size` from the number of bytes that may still be searched. Return whether enough were left."""
         self._bytes -= size
         return self._bytes >= 0
 
 
 def splice_all(data: bytes, edits: Sequence[Edit], *, most_bytes: int) -> Spliced | Unmatched:
-    """Return `data` (UTF-8, or at least ASCII with other bytes in it) with `edits` made one after the other, or with none."""
+    """Apply `edits` to `data` in order, all or none. Return the new content, or the reason of the first that fails.
+
+    `data` is UTF-8, or at least ASCII with other bytes in it.
+    """
     content, replacements = data, 0
     work = _Work(data)
     for number, edit in enumerate(edits, 1):
@@ -109,10 +119,10 @@ def _in_list(unmatched: Unmatched, number: int, count: int) -> Unmatched:
 
 
 def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = None) -> Spliced | Unmatched:
-    """Return `data` with the old text of one edit (not empty) replaced by the new.
+    """Return `data` with the old text of one edit, which is not empty, replaced by the new.
 
-    An exact match counts first. If there is none, CR LF and LF are taken as equal. Line ends in the new text follow
-    those of the replaced text, or of the line around it, unless the edit changes nothing but line ends.
+    An exact match is preferred. If there is none, CR LF and LF count as equal. Line ends in the new text are converted to
+    those of the replaced text, or of the line around it, unless the edit changes only line ends.
     """
     work = _Work(data) if work is None else work
     if not edit.new.isascii() and not work.is_utf8:
@@ -137,9 +147,9 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = Non
 
 
 def _search(data: bytes, old: bytes, new: bytes) -> _Search:
-    """Return the search, for plain bytes if possible: that is a hundred times quicker."""
+    """Return the search for an edit. It uses plain bytes if possible, which is a hundred times faster."""
     has_crlf = b"\r\n" in data
-    # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
+    # An LF without CR in the old text means a whole line end. So a text that begins with LF must not split a CR LF.
     whole_ends = has_crlf and old.startswith(b"\n") and b"\r" not in old
     exact = not whole_ends and old in data
     if exact and (b"\n" not in new or b"\n" not in data or _ends_as_lf(old) == _ends_as_lf(new)):
@@ -150,7 +160,7 @@ def _search(data: bytes, old: bytes, new: bytes) -> _Search:
     if data.count(b"\n") == data.count(b"\r\n"):
         if exact:
             return _Search(text=data, needle=old, new=with_crlf)
-        if not old.endswith(b"\r"):  # that is no line end, and must not become half of one
+        if not old.endswith(b"\r"):  # a CR at the end is not a line end, and must not become half of one
             return _Search(text=data, needle=_with_crlf(old), new=with_crlf)
     if exact:
         return _Search(text=data, needle=old, new=_with_lf(new), with_crlf=with_crlf)
@@ -158,7 +168,7 @@ def _search(data: bytes, old: bytes, new: bytes) -> _Search:
 
 
 def _plainly(search: _Search, most_bytes: int) -> Spliced | Unmatched:
-    """Replace every occurrence by the same bytes."""
+    """Replace every occurrence with the same bytes."""
     data, needle, new = search.text, search.needle, search.new
     count = data.count(needle)
     if len(data) + count * (len(new) - len(needle)) > most_bytes:
@@ -167,7 +177,7 @@ def _plainly(search: _Search, most_bytes: int) -> Spliced | Unmatched:
 
 
 def _joined(data: bytes, search: _Search, with_crlf: bytes, most_bytes: int, work: _Work) -> Spliced | Unmatched:
-    """Replace every occurrence by the new text, or by `with_crlf` where lines end so."""
+    """Replace every occurrence with the new text, or with `with_crlf` where lines end in CR LF."""
     content = bytearray()
     ends = _Ends(data)
     done = replacements = 0
@@ -206,7 +216,7 @@ def _too_much() -> Unmatched:
 
 
 def _spans(data: bytes, search: _Search) -> Iterator[Span]:
-    """Yield the spans of the occurrences, from left to right, none overlapping."""
+    """Yield the spans of the occurrences in `data`, from left to right, without overlaps."""
     text, needle = search.text, search.needle
     places = None if text is data else _Places(data)
     start = text.find(needle)
@@ -217,9 +227,10 @@ def _spans(data: bytes, search: _Search) -> Iterator[Span]:
 
 
 class _Places:
-    """The places in the data of places in the text that has every CR LF as LF, asked for from left to right.
+    """Converter of positions in the text with LF to positions in the data with CR LF. Used from left to right only.
 
-    INVARIANT: the text up to `_position` is what the data up to `_place` becomes, which does not end between CR and LF.
+    INVARIANT: the data up to `_place`, with LF instead of CR LF, is the text up to `_position`. `_place` is never between
+    CR and LF.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -227,10 +238,10 @@ class _Places:
         self._position = self._place = 0
 
     def of(self, position: int) -> int:
-        """Return the place of `position`, which is not before the last one asked for."""
+        """Return the position in the data for `position` in the text, which must not be before that of the last call."""
         missing = position - self._position
         while missing:
-            # Each CR LF on the way is one place less: what is missing then is looked for behind.
+            # Each CR LF in this part makes the text one byte shorter. Advance by that number in the next round.
             end = self._place + missing
             missing = self._data.count(b"\r\n", self._place, end)
             if self._data[end - 1 : end + 1] == b"\r\n":
@@ -241,7 +252,7 @@ class _Places:
 
 
 class _Ends:
-    """The line ends of the data, asked for from left to right."""
+    """Lookup of the kind of line ends in the data. Used from left to right only."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -249,7 +260,7 @@ class _Ends:
         self._next = -1
 
     def are_crlf(self, start: int) -> bool:
-        """Say whether lines end in CR LF around `start`: the first end from there on decides, else the last before it."""
+        """Return whether the first line end from `start` on is CR LF. Without one, the last before it decides."""
         if start > self._last:
             position = self._last
         else:
@@ -260,7 +271,7 @@ class _Ends:
 
 
 def _several(search: _Search) -> str:
-    """Return the number of occurrences and their lines; a text without CR has the same lines."""
+    """Return the reason for a text that occurs several times, with the number of occurrences and their lines."""
     text, needle = search.text, search.needle
     lines: list[str] = []
     count, line, position = 0, 1, 0

@@ -1,4 +1,4 @@
-"""Readers of files that are not text: what `read_file` hands a file to, by how the file begins."""
+"""Interface of readers for files that are not text. `read_file` selects one by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from harness.tools.command_runner import CommandRunner
 
 
 class AttachmentKeeper(Protocol):
-    """Stores the attachments of a session, which the model receives besides text."""
+    """Stores the attachments of a session, which the model receives in addition to text."""
 
     @property
     def why_not(self) -> str:
-        """The reason why the model gets no attachments; empty if it gets them."""
+        """The reason why the model gets no attachments. Empty if it gets them."""
         ...
 
     def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
-        """Store the bytes on disk and return the attachment that names them. Raises OSError."""
+        """Store the bytes on disk, and return an attachment that refers to them. Raises OSError."""
         ...
 
 
 class OpenedFile(Record):
-    """A file that was judged and opened, with the part of it that the call asks for."""
+    """A file that was judged and opened, with the requested part of it."""
 
     file: BufferedReader
-    """Positioned behind `start`."""
+    """The opened file, positioned after `start`."""
     start: bytes
     """The first bytes of the file."""
     path: PathAccess
@@ -41,11 +41,11 @@ class OpenedFile(Record):
     room: int
     """The maximum size of the text, in bytes."""
     effects: Effects
-    """The effects that the verdict permits. A process that the reader starts is held to them."""
+    """The effects that the verdict permits. A process that the reader starts is confined to them."""
     commands: CommandRunner
-    """Has the walls and the environment for a process that the reader starts."""
+    """Provides the walls and the environment for a process that the reader starts."""
     stops: Callable[[], int] | None = None
-    """Returns how often the call was asked to stop, on a thread that gets no KeyboardInterrupt."""
+    """Function that returns the number of stop requests, for threads that get no KeyboardInterrupt."""
 
 
 class FileReader(Protocol):
@@ -53,11 +53,11 @@ class FileReader(Protocol):
 
     @property
     def description(self) -> str:
-        """The clause that the description of `read_file` has about the format, without a capital and a full stop."""
+        """Clause about the format, for the description of `read_file`. Starts in lower case, without a full stop."""
         ...
 
     def takes(self, start: bytes) -> bool:
-        """Return whether a file that begins with `start` is of the format. The first reader that takes a file reads it."""
+        """Return whether a file that begins with `start` has the format. The first reader that returns true reads it."""
         ...
 
     def read(self, opened: OpenedFile) -> ToolOutput:

@@ -1,4 +1,6 @@
-"""The files of a workspace that rules forbid a tool to read or to write, or ask about: what holds a granted program. Pure."""
+"""The files of a workspace that rules forbid a tool to read or write, or ask about. The walls of a granted program
+protect them. Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from harness.record import Record
 from harness.tool_kinds import is_named
 
 ANY_NAME = ":any name:"
-"""Stands for every name that a folder may come to hold: no pattern means it that does not mean nearly all."""
+"""Placeholder for any future name in a folder. Only patterns that match nearly all names match it."""
 _NO_PLAIN_NAME = frozenset("/*?[\\")
 
 
 def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
-    """Return the rules that forbid `tool` files by their names alone, or ask about them."""
+    """Return the rules that forbid `tool` files, or ask about them, by the names of the files alone."""
     return tuple(
         rule
         for rule in policy.rules
@@ -29,7 +31,7 @@ def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
 
 
 def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
-    """Return the names of folders below which, wherever they lie, none of the rules means a file."""
+    """Return the names of folders whose content every rule excepts, at any depth."""
     name_sets = [
         {
             pattern[:-1]
@@ -42,23 +44,23 @@ def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
 
 
 def with_any_name(files: Sequence[str], folders: Sequence[str]) -> TreeNames:
-    """Return the names of files, and one name in each folder (the workspace is the empty one) that means every name."""
+    """Return the names of files, and the placeholder for any name in each folder. The empty folder is the workspace."""
     return TreeNames([*files, *(f"{folder}/{ANY_NAME}".lstrip("/") for folder in folders)])
 
 
 class ForbiddenFiles(Record):
-    """Those of many names that rules forbid to access in one way, or ask about."""
+    """The files that rules forbid, or ask about, for one kind of access."""
 
     files: tuple[str, ...]
-    """That are there now."""
+    """Names of the existing files."""
     places: tuple[str, ...]
-    """The fewest that hold just these, and what comes to be in the folders among them."""
+    """The smallest set of files and folders that contains exactly these files, and future files in its folders."""
     rule: Rule | None
     """The rule that forbids the first file."""
 
 
 def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
-    """Return those of many names, made by `with_any_name`, that rules forbid to access in this way, or ask about."""
+    """Return the files among `names` that rules forbid for `access`, or ask about. `with_any_name` returns such names."""
     matched_names = _match_names(rules, access, names)
     files = tuple(name for name in matched_names if not _is_any_name(name))
     rule = matched_names[files[0]] if files else next(iter(matched_names.values()), None)
@@ -76,12 +78,12 @@ def _match_names(rules: Sequence[Rule], access: Access, names: TreeNames) -> dic
 
 
 def _is_any_name(name: str) -> bool:
-    """Return whether a name means every name in its folder."""
+    """Return whether a name is the placeholder for any name in its folder."""
     return name.rpartition("/")[2] == ANY_NAME
 
 
 def _fewest_places(matched_names: Collection[str], names: TreeNames) -> tuple[str, ...]:
-    """Return the fewest places that hold exactly the given names: whole folders, and single files."""
+    """Return the smallest set of whole folders and single files that contains exactly `matched_names`."""
     whole_folders = _whole_folders(frozenset(matched_names), names)
     places: dict[str, None] = {}
     for name in matched_names:
@@ -94,7 +96,7 @@ def _fewest_places(matched_names: Collection[str], names: TreeNames) -> tuple[st
 
 
 def _whole_folders(matched_names: frozenset[str], names: TreeNames) -> frozenset[str]:
-    """Return the folders whose names all count, including future ones; never the workspace itself."""
+    """Return the folders in which all names match, including future ones. Never the workspace itself."""
     folders = {name.rpartition("/")[0] for name in matched_names if _is_any_name(name)} - {""}
     if not folders:
         return frozenset()

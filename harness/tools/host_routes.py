@@ -1,4 +1,6 @@
-"""Routes of a command's connections: the name judged by the list, looked up once, and each address judged again."""
+"""Routes of a command's connections. The host name is checked against the list and resolved once; each address is
+then checked.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MOST_ADDRESSES = 8
 """Maximum number of addresses tried for one name."""
 
 Looks = Callable[[str, int], Iterable[str]]
-"""Takes a name and a port, and returns the addresses of the name. Raises OSError."""
+"""Function that returns the addresses of a host name, for a port. Raises OSError."""
 
 
 def look_up(name: str, port: int) -> Iterable[str]:
@@ -33,9 +35,10 @@ def look_up(name: str, port: int) -> Iterable[str]:
 
 
 def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up) -> Route:
-    """Return the route to `host:port` by a list of hosts. Never raises: a route without an address has a reason.
+    """Return the route to `host:port` if the list of hosts permits it. Never raises.
 
-    INVARIANT: it leads to judged addresses; the name is not looked up again, since the answer could differ.
+    A route without an address has a reason. INVARIANT: a route contains only checked addresses. The name is not resolved
+    again, as the answer could differ.
     """
     try:
         host, port = split_port(target)

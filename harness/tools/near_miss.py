@@ -1,7 +1,7 @@
-"""Explanation of a text that was not found in a file, so that the next try can succeed: never a match; pure.
+"""Explain why a text was not found in a file, so that the next attempt can succeed. It never finds a match. Pure functions.
 
-Every step is bounded by its input, so that the worst file takes less than half a second; a test counts its steps. The
-time of a step grows at most with the length of its bounded input, except for the comparison of a few words.
+The input of every step is bounded, so that the worst file takes less than half a second; a test counts the steps. The time
+of a step is linear in its bounded input, except for the comparison of a few words.
 """
 
 from __future__ import annotations
@@ -17,23 +17,28 @@ from harness.text.look_alikes import drawn_letters
 from harness.text.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
-"""A shorter new text is in most files: it counts only as a word of its own, and after other explanations."""
+"""Minimum length of a new text for the check that it already exists.
+
+Most files contain a shorter text. It counts only as a separate word, and after other explanations.
+"""
 MAX_SEARCHED_CHARACTERS = 1_500_000
-"""Maximum length of the file and of the old text for everything but the check for existing text."""
+"""Maximum length of the file and of the old text, except for the check that the new text already exists."""
 MAX_NORMALIZED_CHARACTERS = 1_000_000
 MAX_MARKS = 30
-"""Combining characters in a row, as in the stream-safe text format of UAX #15: normalising takes time by the square of
-their number, and no text has as many."""
+"""Maximum number of combining characters in a row, as in the stream-safe text format of UAX #15.
+
+Normalizing takes time quadratic in that number. Ordinary text never has as many.
+"""
 MAX_COMPARED_WORDS = 80
 MAX_COMPARED_CHARACTERS = 2_000
 """Maximum number of characters compared per line."""
 MAX_LINES_LOOKED_FOR = 200
-"""Maximum number of lines of the old text that are searched, and of places counted for each."""
+"""Maximum number of lines of the old text that are searched for, and of positions counted for each."""
 MAX_LINES_COMPARED = 50_000
-"""Maximum number of compared lines of a file without any line of the old text."""
+"""Maximum number of lines compared in a file that contains no line of the old text."""
 CANDIDATES = 12
 LEAST_LIKENESS = 0.5
-"""Minimum likeness of a text that is worth showing, by difflib's ratio."""
+"""Minimum likeness of a text to show, as difflib's ratio."""
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARACTERS = 200
 
@@ -43,22 +48,22 @@ _HIDDEN = (
     "\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-"""Characters that are drawn as nothing: controls, format characters, fillers, variation selectors."""
+"""Invisible characters: controls, format characters, fillers, variation selectors."""
 _IN_CODE = (
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[ntr0abfv\"'`/\\])"
     "|&(?:lt|gt|amp|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
 )
-"""Characters as string literals and HTML write them."""
+"""Pattern of an escape in a string literal, or of an HTML entity."""
 _CODED = regex(_IN_CODE)
 _UNSEEN = regex(f"[{_HIDDEN}]")
 _UNIT = regex(f"{_IN_CODE}|[{_HIDDEN}]")
 _LONGEST_UNIT = 10
 _UNIT_STARTS = frozenset("\\&")
-"""Characters that begin units of more than one character."""
+"""First characters of units with more than one character."""
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WORD = regex(r"\w+|[^\w\s]")
 _BLANKS = b" \t\r\x0b\x0c"
-# Characters that editors and models put in the place of plain ones, one for one.
+# Characters that editors and models write instead of a plain character.
 _LIKE = {
     "'": "\u2018\u2019\u201a\u201b\u2032",
     '"': "\u201c\u201d\u201e\u201f\u2033",
@@ -68,7 +73,7 @@ _LIKE = {
 
 
 def explain_miss(data: bytes, old: str, new: str) -> str:
-    """Return one or two sentences (or the nearest lines) on why `old` is not in `data`."""
+    """Return the reason why `old` is not in `data`, in one or two sentences, or the nearest lines."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     applied = _applied(data, new)
     is_short = len(new.strip()) < MIN_APPLIED_CHARACTERS
@@ -98,7 +103,7 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
 
 
 def _applied(data: bytes, new: str) -> str:
-    """Return a sentence that locates the new text in the file. Empty if it is missing, or short and part of a word."""
+    """Return a sentence with the line of the new text in the file. Empty if it is missing, or short and part of a word."""
     if not new.strip():
         return ""
     with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
@@ -120,7 +125,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _whitespace(text: str, old: str) -> str:
-    """Return the difference if the texts differ in blanks only, else an empty string."""
+    """Return a sentence on the difference if the texts differ only in whitespace, else an empty string."""
     target = old.strip("\n")
     squeezed = target.encode().translate(None, _BLANKS)
     present = text.encode().translate(None, _BLANKS)
@@ -138,7 +143,7 @@ def _whitespace(text: str, old: str) -> str:
 
 
 def _blank_difference(file_line: str, old_line: str) -> str:
-    """Return the difference between two lines with the same words, or an empty string."""
+    """Return the difference in whitespace between two lines with the same words, or an empty string."""
     if file_line == old_line:
         return ""
     theirs, ours = _indent(file_line), _indent(old_line)
@@ -164,7 +169,10 @@ def _blanks(indent: str) -> str:
 
 
 def _otherwise_written(text: str, old: str) -> str:
-    """Return the difference if all that differs are look-alikes, hidden characters or escapes. Empty otherwise."""
+    """Return a sentence on the difference if the texts differ only in look-alikes, hidden characters or escapes.
+
+    Empty otherwise.
+    """
     text, old = text[:MAX_NORMALIZED_CHARACTERS], old[:MAX_NORMALIZED_CHARACTERS]
     for units, meaning in ((_UNSEEN, _without_hidden), (_UNIT, _meaning)):
         if text.isascii() and old.isascii() and not units.search(text) and not units.search(old):
@@ -177,7 +185,7 @@ def _otherwise_written(text: str, old: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """Return the text without hidden characters, and with plain ones for those that look like them."""
+    """Return the text without hidden characters, and with look-alikes replaced by plain characters."""
     return _plain(_UNSEEN.sub("", text))
 
 
@@ -212,7 +220,7 @@ def _place(text: str, position: int, units: re.Pattern[str], meaning: Callable[[
 
 
 def _difference(text: str, start: int, old: str, units: re.Pattern[str], meaning: Callable[[str], str]) -> str:
-    """Return the first difference of two texts with one meaning."""
+    """Return a sentence on the first difference of two texts with the same meaning."""
     i, j = start, 0
     while j < len(old) or i < len(text):
         ahead = text[i : i + 256]
@@ -243,7 +251,7 @@ def _unit_at(text: str, place: int, units: re.Pattern[str]) -> str:
 
 
 def _unicode(text: str, old: str) -> str:
-    """Return the difference if only the Unicode form differs. Empty otherwise."""
+    """Return a sentence on the difference if only the Unicode form differs. Empty otherwise."""
     if text.isascii() and old.isascii():
         return ""
 
@@ -258,7 +266,7 @@ def _unicode(text: str, old: str) -> str:
 
 
 def _is_stream_safe(text: str) -> bool:
-    """Say whether a text has no more than `MAX_MARKS` combining characters in a row."""
+    """Return whether a text has at most `MAX_MARKS` combining characters in a row."""
     return text.isascii() or b"\1" * (MAX_MARKS + 1) not in bytes(map(bool, map(unicodedata.combining, text)))
 
 
@@ -268,20 +276,20 @@ def _plain(text: str) -> str:
 
 @cache
 def _plain_characters() -> dict[int, str]:
-    """Return the plain character for each that looks like it, by code point."""
+    """Return the plain characters by the code points of their look-alikes."""
     signs = {ord(other): plain for plain, variants in _LIKE.items() for other in variants}
     return {ord(other): plain for other, plain in drawn_letters().items()} | signs
 
 
 def _unit_name(unit: str) -> str:
-    """Return the name of a character; of an escape, itself."""
+    """Return the name of a character. An escape is returned unchanged."""
     if len(unit) > 1:
         return unit
     return "a line break" if unit == "\n" else f"U+{ord(unit):04X} ({unicodedata.name(unit, 'no name')})"
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return the lines that are most like the old text; empty if none is much like it."""
+    """Return the lines that are most similar to the old text. Empty if none is similar enough."""
     from difflib import SequenceMatcher
 
     lines, old_lines = text.split("\n"), old.strip("\n").split("\n")
@@ -300,7 +308,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def _starts(lines: Sequence[str], old_lines: Sequence[str]) -> Iterator[int]:
-    """Yield possible starts of the old text, one for each line that equals one of its lines except for outer blanks."""
+    """Yield a possible first line of the old text for each line that equals one of its lines, ignoring outer blanks."""
     places: dict[str, list[int]] = {}
     for index, line in enumerate(old_lines[:MAX_LINES_LOOKED_FOR]):
         if stripped := line.strip():
@@ -315,7 +323,10 @@ def _starts(lines: Sequence[str], old_lines: Sequence[str]) -> Iterator[int]:
 
 
 def _alike(lines: Sequence[str], old_lines: Sequence[str]) -> Counter[int]:
-    """Count the words that each line shares with the longest wanted one, by where the text would start."""
+    """Return the number of words that each line shares with the longest line of the old text.
+
+    The keys are the indexes at which the old text would start.
+    """
     longest = max(range(len(old_lines)), key=lambda index: len(old_lines[index]))
     words = frozenset(_words(old_lines[longest : longest + 1]))
     shared: Counter[int] = Counter()

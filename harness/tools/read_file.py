@@ -1,4 +1,4 @@
-"""The tool `read_file`: a numbered page of a text file."""
+"""The tool `read_file`: returns a page of a text file with line numbers."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from harness.tools.file_reader import FileReader, OpenedFile
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
-"""Maximum bytes searched for lines, since a file with a hole may be larger than any disk."""
+"""Maximum number of bytes searched for lines. A file with a hole may be larger than any disk."""
 MAX_COUNTED_BYTES = 32 * 1024 * 1024
-"""Maximum bytes after the page whose lines are counted."""
+"""Maximum number of bytes after the page in which lines are counted."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _BLOCK_BYTES = 1024 * 1024
@@ -48,33 +48,33 @@ _LIKE_AN_ESCAPE = regex(r"\\[xuU][0-9a-f]")
 
 
 class Page(Record):
-    """Lines of a file, and what there is to know about the file."""
+    """Lines of a file, and facts about the file."""
 
     rows: tuple[str, ...]
-    """Each line with its number in front, control and hidden characters escaped; empty behind the end of the file."""
+    """Lines with their numbers, with control and hidden characters escaped. Empty after the end of the file."""
     lines: int
-    """Number of lines in the file, as far as it was counted."""
+    """Number of lines in the counted part of the file."""
     is_counted: bool
-    """Whether it was counted to its end."""
+    """Whether lines were counted to the end of the file."""
     size: int
     """Size in bytes."""
     crlf: int
-    """Number of CR LF line ends, as far as it was counted."""
+    """Number of CR LF line ends in the counted part of the file."""
     newlines: int
     invalid: int
-    r"""Number of invalid UTF-8 bytes on the page; they are shown as `\xNN`."""
+    r"""Number of invalid UTF-8 bytes on the page, which are shown as `\xNN`."""
     escaped: bool
     """Whether a character is shown as an escape."""
     cut: bool
-    """Whether a line is shown in part."""
+    """Whether a line is only partly shown."""
     ambiguous: tuple[int, ...]
-    """Lines with such characters that also hold words which look like escapes."""
+    """Numbers of lines that have both escaped characters and plain text that looks like an escape."""
     given_up: bool
-    """Whether reading ended at `MAX_READ_BYTES`."""
+    """Whether reading stopped at `MAX_READ_BYTES`."""
 
 
 class _Tally:
-    """Bytes and line ends of a file that were read."""
+    """Counter of the bytes and line ends read from a file."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -90,7 +90,7 @@ class _Tally:
     def add(self, data: bytes) -> None:
         self.size += len(data)
         self.newlines += data.count(b"\n")
-        if b"\r" in data:  # looking for one byte is ten times quicker than counting two
+        if b"\r" in data:  # searching for one byte is ten times faster than counting two
             self.crlf += data.count(b"\r\n")
         self.crlf += self.last == b"\r" and data.startswith(b"\n")
         self.last = data[-1:]
@@ -101,7 +101,7 @@ class _Tally:
 
 
 class _Rows:
-    """The page as it grows."""
+    """Builder of the lines of a page."""
 
     def __init__(self, room: int) -> None:
         self.rows: list[str] = []
@@ -113,7 +113,7 @@ class _Rows:
         self.widest = min(MAX_LINE_CHARACTERS, room // 2)
 
     def add(self, number: int, start: bytes) -> bool:
-        """Add the line that starts with `start`; return False if it does not fit."""
+        """Add the line that starts with `start`. Return whether it fits into the page."""
         has_newline = start.endswith(b"\n")
         line = start[: -2 if start.endswith(b"\r\n") else -1] if has_newline else start
         decoded = line.decode("utf-8", "surrogateescape")
@@ -135,16 +135,15 @@ class _Rows:
         return True
 
     def mark_cut(self, size: int, *, is_size_known: bool) -> None:
-        """Say that the last line is longer than shown: `size` bytes, or more if it was not read to its end."""
+        """Append a note to the last line that it is longer than shown: `size` bytes, or more if its size is unknown."""
         self.rows[-1] += f"... [line cut: it has {'' if is_size_known else 'more than '}{size:,} bytes]"
 
 
 def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
-    """Return at most `limit` lines from line `offset` (from 1) on, in at most `room` bytes of text; at least one
-    line.
+    """Return a page of at most `limit` lines, starting with line number `offset` (from 1), in at most `room` bytes.
 
-    Only LF ends a line. `file` is at its start. At most `MAX_READ_BYTES` are read, including the count after the
-    page. Raises OSError.
+    The page has at least one line, if the file does. Only LF ends a line. `file` must be at its start. At most
+    `MAX_READ_BYTES` are read, including the count after the page. Raises OSError.
     """
     tally, rows = _Tally(), _Rows(room)
     if _skip(file, offset - 1, tally):
@@ -169,7 +168,7 @@ def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
 
 
 def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
-    """Move behind the first `lines` lines; return False if there are fewer, or they are too long."""
+    """Move past the first `lines` lines. Return False if there are fewer lines, or if they are too long."""
     while tally.newlines < lines:
         block = file.read(min(_BLOCK_BYTES, tally.bytes_left))
         if not block:
@@ -187,7 +186,10 @@ def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
 
 
 def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
-    """Take the next line; return False at the end of what is read, or, standing before the line, if it finds no room."""
+    """Read the next line. Return False at the end of the file or of the bytes to read.
+
+    Also return False if the line does not fit; `file` is then before the line.
+    """
     piece = file.readline(min(rows.widest * 4, tally.bytes_left))  # a character has at most four bytes
     if not piece:
         return False
@@ -209,7 +211,7 @@ def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
 
 
 def _count_rest(file: BinaryIO, tally: _Tally) -> bool:
-    """Count what follows; return whether the end was reached."""
+    """Count the lines after the page. Return whether the end of the file was reached."""
     remaining = MAX_COUNTED_BYTES
     while block := file.read(_BLOCK_BYTES):
         tally.add(block)
@@ -240,9 +242,9 @@ class ReadFileRequest(Record):
 
     path: PathAccess
     offset: int
-    """The first line, from 1."""
+    """Number of the first line, from 1."""
     limit: int
-    """Lines at most."""
+    """Maximum number of lines."""
 
 
 class ReadFileTool:
@@ -260,8 +262,10 @@ class ReadFileTool:
         readers: Sequence[FileReader] = (),
         commands: CommandRunner | None = None,
     ) -> None:
-        """Note in `baselines` what was read, for the tools that write: those of the same session must share it.
-        `readers` read files that are not text, and `commands` starts their processes; without both such a file is binary.
+        """Create the tool. It records the files it reads in `baselines`, shared with the writing tools of the session.
+
+        `readers` read files that are not text, and `commands` starts their processes. Without both, such a file is
+        treated as binary.
         """
         self._workspace = workspace
         self.root = workspace.root
@@ -274,7 +278,7 @@ class ReadFileTool:
         self.spec = _spec(readers)
 
     def under(self, limits: Limits) -> ReadFileTool:
-        """Return the same tool under `limits` as well."""
+        """Return a copy of the tool that also respects `limits`."""
         both = strictest((self._limits, limits))
         return ReadFileTool(
             self._workspace, limits=both, baselines=self._baselines, readers=self._readers, commands=self._commands
@@ -299,8 +303,8 @@ class ReadFileTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:
         """Return the page.
 
-        Raises ToolError for anything but a readable text file, for an offset after its end, and if the path leads
-        elsewhere than when it was judged.
+        Raises ToolError for anything but a readable file, for an offset after its end, and if the path leads to another
+        file than when it was judged.
         """
         return self.run_beside(action, effects, None, None)
 
@@ -311,7 +315,7 @@ class ReadFileTool:
         seconds: float | None,  # noqa: ARG002 - it is not cut short
         neighbour: Neighbour | None,
     ) -> ToolOutput:
-        """Do as `run`, beside others if there is a `neighbour`."""
+        """Return the page like `run`. With `neighbour`, it runs in parallel with others."""
         request = action.request
         if not isinstance(request, ReadFileRequest):
             raise TypeError("the action was not prepared by read_file")
@@ -333,7 +337,7 @@ class ReadFileTool:
     ) -> ToolOutput:
         path = request.path
         size = os.fstat(file.fileno()).st_size
-        start = file.read(BINARY_PROBE_BYTES) or b""  # None: some files in /proc have nothing to give at the moment
+        start = file.read(BINARY_PROBE_BYTES) or b""  # `None` for some files in /proc that have no data at the moment
         reader = next((reader for reader in self._readers if reader.takes(start)), None)
         if reader is not None and self._commands is not None:
             opened = OpenedFile(
@@ -358,7 +362,7 @@ class ReadFileTool:
                 raise binary(path, start, size)
             file.seek(0)
             return _output(request, self._page(file, request), encoding, marked=start.startswith(UTF_8_MARK), size=None)
-        # INVARIANT: the digest that is noted is that of the very bytes that the page is taken from.
+        # INVARIANT: the recorded digest is that of exactly the bytes from which the page is taken.
         data = start + (file.read(MAX_FILE_BYTES) or b"")
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"{display_path(path)} grew while it was read. Read it again.", code=ErrorCode.RACE)
@@ -367,7 +371,7 @@ class ReadFileTool:
             raise binary(path, start, len(data))
         marked = data.startswith(encoding.mark)
         output = _output(request, self._page(io.BytesIO(text.body), request), encoding, marked=marked, size=len(data))
-        self._baselines.saw(path.real, data)  # only now: of a page that is none nothing was seen
+        self._baselines.saw(path.real, data)  # last, as `_output` raises ToolError for a page without lines
         return output
 
     def _page(self, file: BinaryIO, request: ReadFileRequest) -> Page:
@@ -384,7 +388,9 @@ def _is_folder(path: PathAccess) -> ToolError:
 
 
 def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked: bool, size: int | None) -> ToolOutput:
-    """Return the result. `size` is that of the file; None where the page knows it."""
+    """Return the result. `size` is the size of the file, or `None` to use that of the page. Raises ToolError for a page
+    without lines.
+    """
     if not page.rows and page.size == 0:
         return ToolOutput(content="[empty file]")
     if not page.rows and page.given_up:

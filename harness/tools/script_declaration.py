@@ -1,7 +1,7 @@
-"""A script as a tool, declared by a person in a table `[[tool]]` of a configuration file.
+"""A script as a tool, declared by the user in a table `[[tool]]` of a configuration file.
 
-A placeholder `{name}` in a word is replaced with the argument of that name. `{name...}` is a word by itself and
-becomes a word for each text of a list. A word with a missing argument is left out.
+A placeholder `{name}` in a word is replaced with the argument of that name. `{name...}` must be a separate word; it
+becomes one word per text of a list. A word with a missing argument is left out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.tool_kinds import SCRIPT_NAME
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}")
 MAX_WORDS = 200
-"""Maximum number of words of a command line, placeholders not yet filled."""
+"""Maximum number of words of a command line, before placeholders are filled."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEERS_THE_START = ("BASH_", "BASHOPTS", "SHELLOPTS", "ENV", "PS4", "LD_")
-"""Beginnings of variables that would replace the program that runs."""
+"""Prefixes of variables that could make another program run."""
 _FIELDS = Fields(
     {
         "name": "line",
@@ -66,32 +66,35 @@ _FITS = {
     "boolean": (),
     "array": ("items", "minItems", "maxItems"),
 }
-"""Bounds of a value that are allowed for each type."""
+"""Keys for bounds of a value, by type."""
 
 
 class ScriptDeclaration(Record):
-    """A script, and what it is declared to do at the most."""
+    """A script, with the declared limits of its effects."""
 
     name: str
-    """Models and policies know it as `script__NAME`."""
+    """Name of the script. Models and policies use `script__NAME`."""
     description: str
     argv: tuple[str, ...]
-    """Words with placeholders; the first has none."""
+    """Words of the command line. All but the first may have placeholders."""
     reads: tuple[str, ...] = ()
-    """Paths, with placeholders."""
+    """Paths that the script reads. They may have placeholders."""
     writes: tuple[str, ...] = ()
-    """The same: files, and folders, which end in a slash or exist. The kernel holds it to them."""
+    """Paths that the script may write, enforced by the kernel. They may have placeholders.
+
+    A path is a folder if it ends in a slash or if such a folder exists.
+    """
     network: bool = False
     seconds: float | None = None
-    """Time limit. `None` for that of a command."""
+    """Time limit, in seconds. `None` means the limit for commands."""
     env: tuple[str, ...] = ()
-    """Names of its additional variables."""
+    """Names of additional environment variables that the script gets."""
     schema: Mapping[str, JsonValue]
     """The JSON Schema of its arguments."""
 
 
 def declared(table: Mapping[str, object]) -> ScriptDeclaration:
-    """Parse a table `[[tool]]`. Raises ValueError with the problem, the key first."""
+    """Parse a table `[[tool]]`. Raises ValueError; its text begins with the invalid key."""
     if problem := _FIELDS.problem(dict(table)):
         raise ValueError(problem)
     fields: Mapping[str, Any] = table
@@ -113,7 +116,7 @@ def declared(table: Mapping[str, object]) -> ScriptDeclaration:
 
 
 def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
-    """Return the schema of the arguments, for the model and for the check."""
+    """Return the JSON Schema of the arguments, for the model and for the validation of calls."""
     properties: dict[str, JsonValue] = {
         name: {key: value for key, value in argument.items() if key != "required"}
         | ({"items": argument.get("items", {"type": "string"})} if argument["type"] == "array" else {})
@@ -124,7 +127,7 @@ def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
 
 
 def _problems(declaration: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the problems of the fields taken together, the key first."""
+    """Yield the problems of values and combinations of fields. Each begins with the key."""
     if not re.fullmatch(SCRIPT_NAME, declaration.name):
         yield "name: must begin with a letter and hold letters, digits and _, 52 at most"
     if not declaration.argv or not declaration.argv[0]:
@@ -175,5 +178,5 @@ def _word_problems(word: str, types: Mapping[str, str]) -> Iterator[str]:
 
 
 def placeholders(word: str) -> Sequence[str]:
-    """Return the names of the arguments that a word holds."""
+    """Return the names of the arguments in a word."""
     return [match[1] for match in PLACEHOLDER.finditer(word)]

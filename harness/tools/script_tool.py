@@ -1,4 +1,4 @@
-"""A script that a person declared as a tool: one program, started by its words, in the walls of what was declared."""
+"""A script that the user declared as a tool: one program, run without a shell, confined to the declared effects."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class ScriptRequest(Record):
     """A script to start."""
 
     words: tuple[str, ...]
-    """The whole command line; the first word is the program's path."""
+    """The whole command line. The first word is the path of the program."""
     is_found: bool
     """Whether the program exists."""
     paths: tuple[PathAccess, ...]
-    """Declared reads and writes."""
+    """The declared paths to read and to write."""
     seconds: float
     files: dict[str, SeenFile]
-    """The files of the workspace that it runs, as they were when it was judged."""
+    """The files of the workspace that it runs, in their state when the call was judged."""
 
 
 class ScriptTool:
@@ -55,7 +55,10 @@ class ScriptTool:
     def __init__(
         self, declared: ScriptDeclaration, commands: CommandRunner, seen_files: SeenFiles | None = None
     ) -> None:
-        """Note the script's files in the workspace, unless `seen_files` did: a later change leads to a question."""
+        """Record the state of the script's files in the workspace, unless `seen_files` has it.
+
+        If they change later, harness asks the user before the script runs.
+        """
         self._declared = declared
         self._commands = commands
         self._workspace = commands.workspace
@@ -69,14 +72,14 @@ class ScriptTool:
         self.kind = ToolKind(name=self.spec.name)
 
     def under(self, limits: Limits) -> ScriptTool:
-        """Return the same tool under `limits` as well."""
+        """Return a copy of the tool that also respects `limits`."""
         return ScriptTool(self._declared, self._commands.under(limits), self._seen_files)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the command line, and the paths that it is declared to read and to write.
+        """Return the action with the command line, and the declared paths to read and to write.
 
-        Raises ToolError for a value that would be an option, for a path that cannot name a file, and for one above the
-        workspace that is to be written.
+        Raises ToolError for a value that would be read as an option, for a path that cannot name a file, and for a path
+        to write that is above the workspace or behind a link.
         """
         words = command_words(self._declared.argv, arguments)
         program = self._program(words[0])
@@ -116,15 +119,15 @@ class ScriptTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Run the script and return what it printed and how it ended.
+        """Run the script and return its output and exit status.
 
-        Raises ToolError if a path leads elsewhere than when it was judged, if a file that it runs has changed since, and if
-        it cannot be started.
+        Raises ToolError if a path leads to another file than when it was judged, if a file that it runs has changed
+        since, or if it cannot start.
         """
         return self.run_for(action, effects, None)
 
     def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
-        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        """Run the script like `run`, for at most `seconds`, the remaining time of the run."""
         request = action.request
         if not isinstance(request, ScriptRequest):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
@@ -135,7 +138,7 @@ class ScriptTool:
         noun = visible_line(request.words[0], 200)
         if not request.is_found:
             raise ToolError(f"Cannot start {noun}: {self._why_not_found()}.")
-        if not effects.unasked:  # the changes were part of the question, and the answer was yes
+        if not effects.unasked:  # the approval prompt showed the changes, and the user approved them
             self._seen_files.saw(request.files)
         start = CommandStart(
             noun=noun,
@@ -157,12 +160,13 @@ class ScriptTool:
             raise ToolError(f"Cannot make the file that is to be written: {error.strerror or error}.") from None
 
     def _program(self, word: str) -> str:
-        """Return the path of the program, or an empty string: a name without a slash is searched on PATH, outside the
-        workspace.
+        """Return the path of the program, or an empty string if there is none.
+
+        A name without a slash is searched for on PATH, outside the workspace.
         """
         if "/" not in word:
             return program_outside(self._workspace.root, word, self._commands.environment) or ""
-        # Links are not followed: some programs look for their own files beside the name that they were called by.
+        # Do not resolve links: some programs search for their files beside the path with which they were started.
         path = os.path.normpath(
             os.path.join(self._workspace.root, self._workspace.home + word[1:] if word[:2] == "~/" else word)
         )
@@ -184,14 +188,14 @@ class ScriptTool:
         if path.place is Place.ABOVE:
             raise ToolError(f"{visible_line(word, 200)} holds the workspace or the home folder, and cannot be written.")
         if len(path.names) > 1 and not path.names[0].startswith("/"):
-            # A link in the workspace is whatever the repository, or the model, made of it.
+            # A link in the workspace may come from the repository or the model.
             raise ToolError(
                 f"{location_of(path)} is behind a link, by which this tool writes nothing. Name what it leads to."
             )
         return path
 
     def _with_content(self, path: PathAccess) -> PathAccess:
-        """Return a folder with everything below it; any other path unchanged."""
+        """Return the path with everything below it if it is a folder, else unchanged."""
         if not _is_folder(path):
             return path
         return self._workspace.look_below(path, follows=path.access is Access.READ)
@@ -199,7 +203,10 @@ class ScriptTool:
     def _preview(
         self, request: ScriptRequest, reads: Sequence[PathAccess], writes: Sequence[PathAccess]
     ) -> Iterator[str]:
-        """Yield the lines for a person. INVARIANT: only the command's own line begins with a word of the model."""
+        """Yield the lines of the preview for the user.
+
+        INVARIANT: only the line of the command begins with text that the model can choose.
+        """
         yield visible(join(request.words)).replace("\n", "\\n")
         if not request.is_found:
             yield f"it cannot start: {self._why_not_found()}"
@@ -212,7 +219,7 @@ class ScriptTool:
 
 
 def _files(argv: Sequence[str]) -> Iterator[str]:
-    """Yield the words that may name files which are run: the program by its path, and all that no argument is part of."""
+    """Yield the words that may name files to run: the program if it is a path, and other words without placeholders."""
     for place, word in enumerate(argv):
         if word and not placeholders(word) and (place or "/" in word):
             yield word
@@ -227,8 +234,8 @@ def _is_folder(path: PathAccess) -> bool:
 
 
 def _granted(path: PathAccess) -> str:
-    """Return a path to be written as `Effects.granted` has it: a folder with a slash at its end."""
+    """Return a path to write in the form of `Effects.granted`: a folder has a slash at its end."""
     name = path.names[-1]
     if name.startswith("~"):
-        name = f"./{name}"  # a name like any other, and not the home folder
+        name = f"./{name}"  # here `~` is part of a name, not the home folder
     return f"{name}/" if _is_folder(path) and name != "." else name

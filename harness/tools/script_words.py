@@ -1,4 +1,4 @@
-"""The words of a declared script with its placeholders filled. Pure: no word is ever read as a shell would read it."""
+"""Fill the placeholders in the words of a declared script. No shell parses the words. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from harness.text.visible import visible_line
 from harness.tools.script_declaration import PLACEHOLDER, placeholders
 
 MAX_WORD_BYTES = 120_000
-"""One argument of a program holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
+"""Maximum size of a word. Linux allows 131,071 bytes per argument (execve(2), MAX_ARG_STRLEN)."""
 MAX_BYTES = 1_000_000
-"""Maximum size of all words."""
+"""Maximum size of all words together, in bytes."""
 
 
 def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
-    """Return the command line.
+    """Return the command line, with its placeholders filled.
 
-    Raises ToolError if a value would be read as an option: a filled word begins with `-` but was not written so, and
-    does not follow `--` with only values in between; if a word holds NUL; and if the line is too long.
+    Raises ToolError if a value would be read as an option, if a word contains a NUL, or if the line is too long. A value
+    would be read as an option if its word begins with `-` only after filling, unless it follows `--` with only values in
+    between.
     """
     words: list[str] = []
     only_operands = False
@@ -47,7 +48,7 @@ def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
 
 
 def filled(word: str, arguments: Arguments) -> Iterator[str]:
-    """Yield the filled words: none if an argument is missing, many for a list."""
+    """Yield the word with its placeholders filled: no word if an argument is missing, several for a list."""
     names = placeholders(word)
     if any(name not in arguments for name in names):
         return

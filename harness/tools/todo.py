@@ -1,4 +1,4 @@
-"""The tool `todo`: the model's own list of what is to be done. It replaces the list, and touches nothing else."""
+"""The tool `todo`: the model's list of tasks. A call replaces the list and has no other effect."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from harness.tool_kinds import OPTIONAL_TOOLS
 
 MOST_ITEMS = 50
 MOST_CHARACTERS = 300
-"""Maximum length of one item."""
+"""Maximum length of an item, in characters."""
 PENDING, DOING, DONE = "pending", "doing", "done"
 STATES = (PENDING, DOING, DONE)
 MARKS: Mapping[str, str] = {PENDING: "[ ]", DOING: "[>]", DONE: "[x]"}
-"""Marks of the states, in letters that every terminal has."""
+"""Marks of the states, in characters that every terminal can show."""
 
 
 class TodoItem(Record):
-    """One thing to do."""
+    """One task in the list."""
 
     text: str
     status: str
@@ -32,7 +32,7 @@ class TodoItem(Record):
 
     @property
     def line(self) -> str:
-        """It on one line, safe to show."""
+        """The item on one line, safe to show."""
         return f"{MARKS[self.status]} {visible_line(self.text, MOST_CHARACTERS)}"
 
 
@@ -52,12 +52,12 @@ _ITEMS: dict[str, JsonValue] = {
 
 
 class TodoTool:
-    """Keeps the list."""
+    """Replaces the list of tasks."""
 
     kind = OPTIONAL_TOOLS["todo"]
 
     def __init__(self) -> None:
-        """Nothing is kept here: the list is in the conversation, and in the log, by its call."""
+        """Create the tool. It stores no list: the calls in the conversation and in the log contain it."""
         self.spec = ToolSpec(
             name=self.kind.name,
             description=(
@@ -68,7 +68,7 @@ class TodoTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the new list."""
+        """Return the action with the new list."""
         items = items_of(arguments)
         return Action(
             call=call,
@@ -88,7 +88,7 @@ class TodoTool:
 
 
 def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:
-    """Return the items of a call's arguments; what is none is left out, so that old logs can be read by it."""
+    """Return the items in the arguments of a call. Invalid items are left out, so that old logs remain readable."""
     values = arguments.get("items")
     items = []
     for value in values[:MOST_ITEMS] if isinstance(values, list) else ():
@@ -99,7 +99,7 @@ def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:
 
 
 def items_in(text: str) -> tuple[TodoItem, ...] | None:
-    """Return the list in the raw arguments of a call; `None` unless they are a JSON object with one."""
+    """Return the list in the raw arguments of a call. `None` unless they are a JSON object with a list."""
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,7 +109,7 @@ def items_in(text: str) -> tuple[TodoItem, ...] | None:
 
 
 def in_words(items: Sequence[TodoItem]) -> str:
-    """Return the progress of a list, and its current item; not yet safe to show."""
+    """Return the progress of a list and its current item, as text that is not yet safe to show."""
     if not items:
         return "nothing to do"
     done = sum(item.status == DONE for item in items)

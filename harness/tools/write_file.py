@@ -1,4 +1,4 @@
-"""The tool `write_file`: a whole file written in one step. It never writes what was not shown."""
+"""The tool `write_file`: writes a whole file in one step. It writes only content that was judged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class WriteFileRequest(Record):
     path: PathAccess
     change: Replacement | Unable
     kept_features: tuple[str, ...] = ()
-    """Features of the old file's form that are kept although the call's content lacks them."""
+    """Features of the old file (encoding, line ends) that are kept although the content in the call lacks them."""
 
 
 class WriteFileTool:
@@ -60,8 +60,9 @@ class WriteFileTool:
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
     ) -> None:
-        """`baselines` are the files that the model has read (shared by the tools of a session), `images` keeps
-        content for undo.
+        """Create the tool. `baselines` are the files that the model has read, shared by the tools of a session.
+
+        `images` stores the content of files before changes, for undo.
         """
         self._workspace = workspace
         self.root = workspace.root
@@ -71,11 +72,11 @@ class WriteFileTool:
         self.spec = _spec()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action, with the difference to the present content as its preview.
+        """Return the action, with the diff to the present content as its preview.
 
-        A file that cannot be written makes an action too: `run` gives the reason, once the call was judged, since the
-        reason may reveal content. It asks for no more than a read, unless a rule about the write matches. So does a
-        write without a change, since that reveals content too.
+        A file that cannot be written also gives an action. `run` raises the reason after the call was judged, because the
+        reason may reveal content. Such an action is judged like a read, unless a rule about the write matches. A write
+        without a change is judged in the same way, because it also reveals content.
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
@@ -131,7 +132,7 @@ class WriteFileTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the judged content, and return the change.
 
-        Raises ToolError if it cannot be written, or if path or file are no longer what was judged.
+        Raises ToolError if the file cannot be written, or if the path or the file has changed since it was judged.
         """
         request = action.request
         if not isinstance(request, WriteFileRequest):
@@ -167,7 +168,7 @@ class WriteFileTool:
 
 
 def _unread(path: PathAccess, old: Present) -> Unable:
-    """Return the reason not to overwrite a file that the model has not read."""
+    """Return the reason why a file that the model has not read is not overwritten."""
     reason = f"Read the file before overwriting it: {display_path(path)}. The file exists and was not changed."
     if read_text(old.data) is None:
         problem = f"{display_path(path)} exists and is a binary file, which cannot be read"
