@@ -1,4 +1,4 @@
-"""Tables of a configuration that add to a session: tools, hooks, an approver, and the sections of plugins. Not yet checked."""
+"""Unchecked configuration tables that extend a session: tools, hooks, an approver, and the sections of plugins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness.text.toml_places import key_lines, read_toml
 
 TOOL, HOOK, APPROVER = "tool", "hook", "approver"
 _OF_PROJECTS = (TOOL, *(key.partition(".")[0] for key in SECTIONS), HOOK)
-"""Names at the top of a project's file. Who answers questions is the user's to say alone."""
+"""Top-level keys of a project's file. Only the user's own file may name an approver."""
 EXTENSION_TABLES = (*_OF_PROJECTS, APPROVER)
-"""Names at the top of the user's file."""
+"""Top-level keys of the user's file for these tables."""
 
 
 class ExtensionTable(Record):
@@ -23,32 +23,32 @@ class ExtensionTable(Record):
     kind: str
     """TOOL, HOOK, APPROVER, or the key of a plugin's section."""
     name: str
-    """The last name of the header, in a section; else empty."""
+    """The last name in the header of a plugin's table. Empty for other kinds."""
     fields: Mapping[str, object]
     file: str
     line: int
-    """Line of its beginning."""
+    """Line of the header."""
     lines: Mapping[str, int]
     """Lines of its keys."""
     of_project: bool = False
-    """Whether a file of the workspace says it, which a person trusts."""
+    """Whether the table is from a file of the workspace, which needs the user's trust."""
 
     def problem(self, message: str) -> UsageError:
-        """Return the error that says what is wrong with the table, and where: the line of the key at the start of `message`."""
+        """Return an error about the table with its place: the line of the key at the start of `message`, or of the table."""
         begins = ((key, (f"{key}: ", f"has the unknown field {key!r}")) for key in self.lines)
         line = next((self.lines[key] for key, ways in begins if message.startswith(ways)), self.line)
         return UsageError(f"{self.file}:{line}: {self.header} {message}")
 
     @property
     def header(self) -> str:
-        """How it is written."""
+        """The header as it is written in the file."""
         if self.kind in (TOOL, HOOK):
             return f"[[{self.kind}]]"
         return f"[{APPROVER}]" if self.kind == APPROVER else f"[{self.kind}.{self.name}]"
 
     @property
     def title(self) -> str:
-        """The same with what it calls itself, as far as it does."""
+        """The header, with the table's own `name` or `id` if it has one."""
         name = self.fields.get("name") or self.fields.get("id")
         return f"{self.header} {name}" if isinstance(name, str) else self.header
 
@@ -59,12 +59,12 @@ class ExtensionTable(Record):
 
 
 def extension_tables(text: str, table: Mapping[str, object], file: str) -> tuple[ExtensionTable, ...]:
-    """Return the extension tables of `table`, read from `text`. Raises UsageError for anything but a table."""
+    """Return the extension tables in `table`, parsed from `text`. Raises UsageError if one of them is not a table."""
     return tuple(_tables(_Lines(text), table, file))
 
 
 def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
-    """Return the tables of a project's own file. Raises UsageError for an invalid file, or other content."""
+    """Return the tables of a project's own file. Raises UsageError for an invalid file, and for other keys."""
     try:
         text, table = read_toml(data)
     except ValueError as error:
@@ -109,7 +109,7 @@ def _tables(lines: _Lines, table: Mapping[str, object], file: str) -> Iterator[E
 
 
 def _named_in(lines: _Lines, key: str, table: object, file: str) -> Mapping[str, object]:
-    """Return the tables below `key`, a dotted name. Raises UsageError for anything beside it."""
+    """Return the tables below `key`, a dotted name. Raises UsageError for other keys at that level."""
     outer: list[str] = []
     value = table
     for part in key.split("."):
@@ -129,7 +129,7 @@ def _named_in(lines: _Lines, key: str, table: object, file: str) -> Mapping[str,
 
 
 def _plain(lines: _Lines, kind: str, header: str, name: str, fields: object, file: str) -> ExtensionTable:
-    """Return a table that is none of several of its name."""
+    """Return a table that occurs only once, in contrast to the items of an array of tables."""
     parent, _, key = header.rpartition(".")
     at = lines.at(parent, 0, key)
     if not isinstance(fields, dict):

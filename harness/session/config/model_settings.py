@@ -1,6 +1,6 @@
-"""A person's settings for the model's answers: in the file, in a profile, by flags. None of them is ever a key.
+"""The user's settings for the model's answers: in the file, in a profile, by flags. API keys are refused here.
 
-A field of `[extra_body]` or `[extra_headers]` is a setting of its own here: `extra_body.top_k`.
+Each field of `[extra_body]` or `[extra_headers]` counts as a setting: `extra_body.top_k`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES = {
 }
 _CHECKS = {name: check_of(word) for name, word in _TYPES.items()}
 MODEL_SETTINGS = (*_TYPES, *EXTRA_TABLES)
-"""Settings by their names in the file, and with `--set`."""
+"""Names of the settings in the file and in `--set`."""
 
 _HEADER_NAME = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OWN_HEADERS = regex(
@@ -40,7 +40,7 @@ _OWN_HEADERS = regex(
 )
 NOT_SHOWN = "(not shown)"
 _CACHE_KEY = "prompt_cache_key"
-"""A name that a person gives; no secret, though it ends in `key`."""
+"""A field that is not a secret, although its name ends in `key`."""
 
 
 def setting_type_problem(name: str, value: object) -> str:
@@ -55,26 +55,26 @@ def setting_type_problem(name: str, value: object) -> str:
 
 
 def flattened(name: str, value: object) -> dict[str, object]:
-    """Return a setting by its name; of a table its fields, each by its own, as it is written."""
+    """Return a setting as a mapping of one name to its value. A table becomes one item per field (`TABLE.FIELD`)."""
     if name not in EXTRA_TABLES or not isinstance(value, Mapping):
         return {name: value}
     return {f"{name}.{field}": item for field, item in value.items()}
 
 
 def unified(name: str) -> str:
-    """Return a setting's name as it is known by: names of headers are the same in capital letters."""
+    """Return the normal form of a setting's name. Header names are lowercase, since case does not matter in them."""
     return name.lower() if name.startswith(f"{EXTRA_HEADERS}.") else name
 
 
 def shown_value(name: str, value: JsonValue) -> JsonValue:
-    """Return a setting's value as it may be shown: of a header it is NOT_SHOWN, for people put secrets there all the same."""
+    """Return a setting's value for display. For headers it is NOT_SHOWN, since they may contain secrets."""
     return NOT_SHOWN if name.startswith(f"{EXTRA_HEADERS}.") else value
 
 
 def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the settings that `--effort WORD` and each `--set NAME=VALUE` say. Raises UsageError.
+    """Return the settings from `--effort WORD` and each `--set NAME=VALUE`. Raises UsageError.
 
-    A value is read as TOML reads it, and as a text where it is none, or where a text is wanted.
+    A value is parsed as TOML. It is taken as text if it is not valid TOML, or if the setting is a text.
     """
     settings: dict[str, JsonValue] = {}
     for pair in [*([f"effort={effort}"] if effort is not None else []), *pairs]:
@@ -101,19 +101,19 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
 
 
 def joined(older: JsonValue, newer: JsonValue) -> JsonValue:
-    """Return the newer of two values; of two tables the fields of both, where the newer word holds."""
+    """Return the newer of two values. Two tables are merged; for fields in both, the newer value counts."""
     if not isinstance(older, dict) or not isinstance(newer, dict):
         return newer
     return {**older, **{name: joined(older.get(name), value) for name, value in newer.items()}}
 
 
 def _nested(path: str, value: object) -> dict[str, object]:
-    """Return a field of a request by its name as TOML writes it: a dot leads into a table. Raises UsageError."""
+    """Return `value` nested in tables as the dotted TOML key `path` says. Raises UsageError for an invalid key."""
     try:
         read: Any = tomllib.loads(f"{path} = 0")
     except ValueError:
         read = None
-    if read is None or "\n" in path:  # of several lines TOML could make several fields
+    if read is None or "\n" in path:  # several lines could define several fields
         raise UsageError(f"--set {EXTRA_BODY}.{path[:50]}: invalid field name")
     names: list[str] = []
     while isinstance(read, dict):
@@ -125,7 +125,7 @@ def _nested(path: str, value: object) -> dict[str, object]:
 
 
 def model_settings(settings: Mapping[str, JsonValue]) -> ModelSettings:
-    """Return settings as one value; each is by its name, and passed `setting_type_problem`."""
+    """Return a ModelSettings from settings by name, each of which `setting_type_problem` has accepted."""
     fields: dict[str, Any] = {}
     for name, value in settings.items():
         table, _, field = name.partition(".")
@@ -155,7 +155,7 @@ def _body_problem(field: str, value: object) -> str:
 
 
 def _json_problem(value: object, name: str) -> str:
-    """Return the reason why a value cannot be sent as JSON, or has the name of a key; or an empty string."""
+    """Return the reason why a field is not allowed (not JSON, or named like an API key), or an empty string."""
     if name != _CACHE_KEY and is_key_like(name):
         return NO_KEYS
     match value:

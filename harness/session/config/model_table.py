@@ -1,4 +1,4 @@
-"""The person's own table of models: prices and context lengths, each with its date and source. Kept by `models update`."""
+"""The user's own table of models: prices and context lengths, each with date and source. `models update` writes it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.text.fields import Check, check_of
 from harness.text.toml_places import read_toml
 
 MOST_BYTES = 1024 * 1024
-"""Maximum size of the file."""
+"""Maximum size of the file, in bytes."""
 MOST_KNOWN = 5_000
-"""Models in it."""
+"""Maximum number of models in the file."""
 _ABOUT = ("date", "source")
 _CHECKS: Mapping[str, Check] = {
     "context": check_of(f"whole from 1000 to {MOST_TOKENS}"),
@@ -35,11 +35,11 @@ class KnownModel(Record):
     date: str
     """Date of the figures at the source, YYYY-MM-DD."""
     source: str
-    """The page that they are taken from."""
+    """The page with the figures."""
 
 
 class ModelTable(Record):
-    """Content of the file, every value checked by itself."""
+    """Content of the file. Each value has been checked on its own."""
 
     path: str = ""
     models: Mapping[str, KnownModel] = {}
@@ -50,14 +50,14 @@ class ModelTable(Record):
 
 
 def load_table(path: str, workspace: str) -> ModelTable:
-    """Return the table that is kept at `path`; one that is not there says nothing. Raises UsageError as `load_config` does."""
+    """Return the table in the file at `path`. A missing file is an empty table. Raises UsageError as `load_config` does."""
     if not os.path.lexists(path):
         return ModelTable(path=path)
     return parse_table(read_own(path, workspace), path)
 
 
 def parse_table(data: bytes, file: str) -> ModelTable:
-    """Parse `data`, TOML in UTF-8; `file` is its name in messages. Raises UsageError naming the table and key."""
+    """Parse `data`, TOML in UTF-8. `file` is its name in messages. Raises UsageError that names the table and key."""
     if len(data) > MOST_BYTES:
         raise UsageError(f"{file}: has more than {MOST_BYTES:,} bytes")
     try:
@@ -79,7 +79,7 @@ def parse_table(data: bytes, file: str) -> ModelTable:
 
 
 def _parsed_model(file: str, name: str, row: object, above: Mapping[str, object]) -> KnownModel:
-    """Parse one table; its own date and source override those `above`. Raises UsageError."""
+    """Parse the table of one model. Its own date and source override those in `above`. Raises UsageError."""
     place = f'{file}: [models."{name[:LONGEST_NAME]}"]'
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise UsageError(f"{place}: invalid model name")
@@ -106,7 +106,7 @@ def _parsed_model(file: str, name: str, row: object, above: Mapping[str, object]
 
 
 def _date(place: str, value: object) -> str:
-    """Return a date as text, from TOML's own or YYYY-MM-DD. Raises UsageError."""
+    """Return a date as YYYY-MM-DD, from a TOML date or from text in that form. Raises UsageError."""
     try:
         if isinstance(value, str) and len(value) == len("YYYY-MM-DD"):
             return dt.date.fromisoformat(value).isoformat()

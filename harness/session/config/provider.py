@@ -1,4 +1,4 @@
-"""The model that answers: settings in, an adapter out. A key is sent only to its own provider."""
+"""Makes the model's adapter from the settings. An API key is sent only to its own provider."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ no model to talk to. Three ways out:
   harness demo                    a scripted model, without key or network"""
 
 NO_KEY = "none"
-"""Key for a server that wants none: the SDK requires a text."""
+"""API key for a server that needs none, since the SDK requires a text."""
 
 OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
-"""Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
+"""Environment variables that the SDK itself reads and sends as headers to any server (see its `_client.py`)."""
 
 
 def model_from(
@@ -55,10 +55,11 @@ def model_from(
     stops: Callable[[], int] = lambda: 0,
     attachments: AttachmentSource | None = None,
 ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
-    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, `stops` is
-    as in OpenAIWire, and `attachments` has the bytes of those that are sent where the settings say so.
+    """Return the adapter for the model that `settings` name. Sends nothing yet.
 
-    Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
+    `sleep` waits before a request is repeated, `stops` is as in OpenAIWire, and `attachments` provides the bytes of
+    attachments, if the settings permit sending them. Raises UsageError if an address, a key or a model is missing, or
+    if they do not belong together.
     """
     endpoint = endpoint_of(settings, environment)
     if settings.pictures.value:
@@ -113,13 +114,13 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
 
 
 def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint though no model may be chosen yet. Raises UsageError as `model_from` does, but for that."""
+    """Return the endpoint even if no model is chosen. Raises UsageError as `model_from` does, except for that."""
     chosen = Setting(value=settings.model.value or "any", origin=DEFAULT)
     return endpoint_of(replace(settings, model=chosen), environment)
 
 
 def about_model(settings: Settings) -> dict[str, JsonValue]:
-    """Return the log's fields about the model besides its name: its address, and its settings."""
+    """Return the log's fields about the model (without its name): API, address, form of calls, profile and settings."""
     model_fields = model_settings(
         {name: setting.value for name, setting in settings.of_model.items()}
     ).stated_settings()
@@ -133,9 +134,9 @@ def about_model(settings: Settings) -> dict[str, JsonValue]:
 
 
 def not_for(settings: Settings) -> tuple[str, ...]:
-    """Return the variables whose values must not go to the server that `settings` name.
+    """Return the environment variables whose values must not be sent to the server in `settings`.
 
-    OpenAI's go to OpenAI, and to an unknown address that gets OpenAI's key: a proxy of one's own.
+    OpenAI's variables are sent to OpenAI only, and to an unknown address (the user's proxy) that gets OpenAI's key.
     """
     server = _server_of(settings)
     is_openai_key = (
@@ -145,19 +146,19 @@ def not_for(settings: Settings) -> tuple[str, ...]:
 
 
 def withhold(names: Iterable[str]) -> None:
-    """Take variables out of this process's environment, where the SDK would find them."""
+    """Remove variables from this process's environment, where the SDK would read them."""
     for name in names:
         os.environ.pop(name, None)
 
 
 def _server_of(settings: Settings) -> Preset | None:
-    """Return the server at the address, else the named one. On this machine, any proxy may answer."""
+    """Return the preset of the address, or else the named one. A local address may be a proxy for any provider."""
     address = settings.base_url.value
     return (None if is_local(address) else preset_of(address)) or settings.named_preset
 
 
 def _missing(settings: Settings) -> str:
-    """Return the missing settings, or an empty string."""
+    """Return a message about a missing setting, or an empty string."""
     preset, variable = settings.named_preset, settings.key_variable.value
     if preset is not None and not settings.base_url.value:
         ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
@@ -176,7 +177,7 @@ def _missing(settings: Settings) -> str:
 
 
 def _setting_problem(settings: Settings) -> str:
-    """Return the setting of the model that this API, or this provider, does not have; or an empty string."""
+    """Return a message about a setting that this API or provider does not support, or an empty string."""
     preset = settings.preset.name if settings.preset else ""
     for name, setting in settings.of_model.items():
         if problem := setting_problem(name, setting.value, settings.api.value, preset):
@@ -185,14 +186,14 @@ def _setting_problem(settings: Settings) -> str:
 
 
 def _wants_key(settings: Settings) -> bool:
-    """Return whether a missing key is an error: local servers want none, and an address alone does not tell."""
+    """Return whether a missing key is an error. It is not for local servers, or for an address without a provider."""
     if settings.named_preset is not None:
         return not is_local(settings.named_preset.base_url or settings.base_url.value)
     return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
 
 
 def _azure_problem(settings: Settings) -> str:
-    """Return the contradiction between the provider and Azure's two addressing modes, or an empty string."""
+    """Return a message if provider and address fit neither of Azure's two addressing modes, or an empty string."""
     version = settings.azure_api_version
     is_azure = settings.named_preset is not None and bool(settings.named_preset.api_version_variable)
     if version.value and not is_azure:
@@ -208,7 +209,7 @@ def _azure_problem(settings: Settings) -> str:
 def _foreign_key(settings: Settings) -> str:
     """Return the reason why the key must not be sent to the address, or an empty string.
 
-    OPENAI_API_KEY may go to any address that a person names without a provider, like the SDK's own variables.
+    OPENAI_API_KEY may be sent to any address that the user names without a provider, as the SDK itself would do.
     """
     variable = settings.key_variable.value
     if settings.named_preset is None and variable == PRESETS[OPENAI].key_variable:

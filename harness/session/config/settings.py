@@ -1,6 +1,6 @@
-"""A person's settings in force: flags over environment over the user's file over presets and defaults.
+"""The user's settings in force. Order of precedence: flags, environment, the user's file, presets, defaults.
 
-Files in the workspace have no influence, and no key is in here: only the name of its variable.
+Files in the workspace have no influence. Settings contain the name of the API key's variable, never the key itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from harness.session.state import State
 ValueT = TypeVar("ValueT")
 
 DEFAULT_MODEL = "gpt-5"
-"""Default model, unless a provider is named whose models have other names."""
+"""Default model, if no provider other than OpenAI is named."""
 OPENAI = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
-"""Always given to the SDK, which would otherwise use OPENAI_BASE_URL."""
+"""Default address. Always passed to the SDK, which would otherwise use OPENAI_BASE_URL."""
 
 DEFAULT = "default"
 _OF_SERVER = ("provider", "base_url", "api", "azure_api_version")
@@ -42,7 +42,7 @@ class TerminalSettings(Record):
     """Settings of the prompt's look and questions."""
 
     dead_seconds: Setting[float]
-    """For how long keys do nothing after a question appeared."""
+    """Seconds after a prompt appears during which keys have no effect."""
     vi: Setting[bool]
     """Whether lines are edited with the keys of vi."""
     notify: Setting[str]
@@ -51,34 +51,34 @@ class TerminalSettings(Record):
     """Colours: auto, dark, light or none."""
     ascii: Setting[bool]
     screen_reader: Setting[bool]
-    """Whether nothing that was written is written over."""
+    """Whether output is only appended, never overwritten."""
 
 
 class Settings(Record):
-    """Every setting that holds, and who said it."""
+    """All settings in force, each with its source."""
 
     file: ConfigFile
     table: ModelTable
-    """The person's table of models; the file overrides it."""
+    """The user's table of models. The configuration file overrides it."""
     flags: Mapping[str, str]
-    """The given flags, by the setting's name."""
+    """Values of the flags on the command line, by the setting's name."""
     answer_settings: Mapping[str, JsonValue]
     """Settings of the model's answers from flags."""
     model_profile: Profile | None
-    """The profile that the model has; after /model NAME, what is left of the one before."""
+    """The profile of the model. After `/model NAME` without a profile NAME, the previous profile's server settings."""
     provider: Setting[str]
-    """A preset's name; empty where none is named."""
+    """Name of a preset. Empty if no provider is named."""
     base_url: Setting[str]
-    """Empty where the provider has none that all its users share."""
+    """Address of the server. Empty if the provider has no common address and the user gives none."""
     api: Setting[Api]
     azure_api_version: Setting[str]
     calls: Setting[str]
     """Form of the model's calls: functions, or text."""
     key_variable: Setting[str]
-    """The environment variable that holds the key; empty where none is wanted."""
+    """Environment variable with the API key. Empty if the server needs none."""
     key_set: bool
     model: Setting[str]
-    """Empty where none is named, and the provider's models have names of its own."""
+    """Name of the model. Empty if none is named and the provider has no default."""
     attempts: Setting[int]
     retry_seconds: Setting[float]
     deadlines: Mapping[str, Setting[float]]
@@ -86,35 +86,35 @@ class Settings(Record):
     bounds: Mapping[str, Setting[int]]
     """Bounds by the fields of ReplyBounds."""
     of_model: Mapping[str, Setting[JsonValue]]
-    """The stated settings of the model's answers, by the names in model_settings.py."""
+    """Settings of the model's answers, by their names in model_settings.py."""
     context_tokens: Setting[int | None]
     """The model's context length in tokens. `None` if unknown."""
     most_output: Setting[int | None]
     """The model's maximum reply in tokens. `None` if unknown."""
     pictures: Setting[bool]
-    """Whether the model is sent pictures."""
+    """Whether pictures are sent to the model."""
     prices: Setting[Prices | None]
     """The model's prices. `None` if unknown."""
     tools: Setting[tuple[str, ...]]
-    """The names of the offered tools, as given. Empty without a choice."""
+    """Names of the chosen tools, with `+` if so written. Empty without a choice."""
     system: Setting[str]
-    """The path of a system prompt's template; empty where none is named."""
+    """Path of the template for the system prompt. Empty without one."""
     task_template: Setting[str]
-    """The path of a template for the prompt of a run; empty where none is named."""
+    """Path of the template for the prompt of a run. Empty without one."""
     result_template: Setting[str]
-    """The path of a template for what the model reads of a call; empty where none is named."""
+    """Path of the template for tool results. Empty without one."""
     instructions: Setting[bool]
     """Whether AGENTS.md is read."""
     terminal: TerminalSettings
     sign_key: Setting[str]
-    """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
+    """Path of the SSH key that signs the heads of logs. Empty if they are not signed."""
     plugins: Setting[tuple[str, ...]]
     """Names of installed plugins to load (harness/session/named_plugins.py)."""
 
     def with_model(self, name: str, environment: Mapping[str, str]) -> Settings:
-        """Return the settings for the model `name`: by its profile, else at the present server. Raises UsageError.
+        """Return the settings for the model `name`: from its profile, or at the current server. Raises UsageError.
 
-        A profile that names a server overrides flags that named another one, since it is newer.
+        A profile that names a server overrides flags for the server, since the choice of the profile is newer.
         """
         model_name = Setting(value=name, origin="/model")
         nothing = Profile(name="", origin=model_name.origin, values={}, of_model={})
@@ -125,28 +125,26 @@ class Settings(Record):
 
     @property
     def profile(self) -> str:
-        """The name of the model's profile; empty where it has none."""
+        """Name of the model's profile. Empty without one."""
         return self.model_profile.name if self.model_profile else ""
 
     def prices_of(self, model: str) -> Setting[Prices | None]:
-        """Return the prices of a model: by the file, else by the table."""
+        """Return the prices of a model from the file, or else from the table."""
         return prices_of(self.file, self.table, model)
 
     @property
     def named_preset(self) -> Preset | None:
-        """The preset of the provider that was named."""
+        """Preset of the named provider. `None` if no provider is named."""
         return PRESETS.get(self.provider.value)
 
     @property
     def preset(self) -> Preset | None:
-        """The preset that was named, or else the one whose address this is: for quirks and a title, never for a key."""
+        """The named preset, or else the one with this address. Used for quirks and a title, never to choose a key."""
         return self.named_preset or preset_of(self.base_url.value)
 
 
 class _Rank(IntEnum):
-    """Precedence of the sources. A profile has that of the source that names it, except for that source's other
-    values.
-    """
+    """Precedence of the sources. A profile ranks right beside the source that chooses it."""
 
     NOBODY = 0
     FILE = 1
@@ -165,7 +163,7 @@ _PROFILE_OF = {
 
 
 class _Said(Record):
-    """One layer's word on one setting."""
+    """The value of a setting in one layer."""
 
     rank: _Rank
     value: Value
@@ -173,7 +171,7 @@ class _Said(Record):
 
 
 def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
-    """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
+    """Return the settings in force in `workspace` (absolute, links followed). Raises UsageError."""
     places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
     flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
     table = load_table(State.of(environment).models, workspace)
@@ -194,23 +192,23 @@ def resolve(
     flag_settings: Mapping[str, JsonValue] = _NOTHING_TOLD,
     profile: Profile | None = None,
 ) -> Settings:
-    """Return the settings in force. `flags` are the given ones, by the setting's name, `flag_settings` the flags' settings of
-    answers.
+    """Return the settings in force, without reading a file.
 
-    A `profile` counts as if a flag had named it; with `None` the one with the model's name does. Reads no file.
+    `flags` are the values of flags, by the setting's name. `flag_settings` are settings of answers from flags. A
+    `profile` ranks as if a flag had named it; `None` stands for the profile with the model's name.
 
     INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address
-    chooses the server; lower layers' values for another server (provider, base_url, key_variable; api and
-    azure_api_version if they name it themselves) do not count. Otherwise one flag would send one provider's key to
-    another's address.
+    chooses the server. Values of lower layers for another server do not count: provider, base_url and key_variable, and
+    api and azure_api_version if that layer names the server. Otherwise a single flag could send one provider's key to
+    another one's address.
 
-    Raises UsageError for an invalid value; not for a missing one, which is only needed to send something.
+    Raises UsageError for an invalid value, but not for a missing one, which is only needed to send requests.
     """
     return _Layers(flags, environment, file, flag_settings, profile).settings(table)
 
 
 class _Layers:
-    """All layers, while settings are made out of them."""
+    """All layers, and the steps that combine them into settings."""
 
     def __init__(
         self,
@@ -271,10 +269,10 @@ class _Layers:
                 )
 
     def speaks_of_server(self, rank: _Rank, *, keeps_key: bool = False) -> bool:
-        """Say whether a layer means the server that was chosen, if it means any: by the name of the provider, and the address.
+        """Return whether the provider and address in a layer, with defaults for missing ones, are the chosen server.
 
-        OPENAI_BASE_URL says where the provider is to be found, and another server all the same: a layer that `keeps_key`
-        names its key for the address that it knows.
+        An address from the provider's own variable (OPENAI_BASE_URL) does not separate a layer from the provider, except
+        with `keeps_key` for OpenAI: a key that the layer names is for the address that the layer itself implies.
         """
         provider, base_url = self.said_by(rank, "provider"), self.said_by(rank, "base_url")
         if provider and self.provider and provider != self.provider.value:
@@ -286,11 +284,11 @@ class _Layers:
         return address.rstrip("/") == self.address().value.rstrip("/")
 
     def said_by(self, rank: _Rank, name: str) -> str:
-        """Return one layer's value of a setting, or `None`."""
+        """Return one layer's value of a setting, or an empty string."""
         return next((str(layer_value.value) for layer_value in self.values_of(name) if layer_value.rank is rank), "")
 
     def names_server(self, rank: _Rank) -> bool:
-        """Say whether a layer names any server."""
+        """Return whether a layer names any server."""
         return any(self.said_by(rank, name) for name in ("provider", "base_url"))
 
     def variable(self, name: str) -> _Said | None:
@@ -298,14 +296,14 @@ class _Layers:
         return _Said(rank=_Rank.ENVIRONMENT, value=value, origin=f"environment {name}") if value else None
 
     def first(self, name: str, problem: Callable[[str], str]) -> _Said | None:
-        """Return the word on a setting that counts. Raises UsageError if it makes no sense."""
+        """Return the value of a setting with the highest precedence. Raises UsageError if it is invalid."""
         layer_value = next(iter(self.values_of(name)), None)
         if layer_value and (text := problem(str(layer_value.value))):
             raise UsageError(f"{layer_value.origin}: {text}")
         return layer_value
 
     def own_address(self) -> _Said | None:
-        """Return the value of the provider's own variable; OPENAI_BASE_URL is that of OpenAI, and of no other."""
+        """Return the value of the provider's own address variable. OPENAI_BASE_URL counts for OpenAI only."""
         preset = self.preset or PRESETS[OPENAI]
         layer_value = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
         if layer_value and (text := address_problem(str(layer_value.value))):
@@ -313,7 +311,7 @@ class _Layers:
         return layer_value
 
     def of_server(self, name: str) -> _Said | None:
-        """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
+        """Return the value of a setting that belongs to a server. Layers that name another server do not count."""
         for layer_value in self.values_of(name):
             at_home = layer_value.rank >= self.chosen or not self.names_server(layer_value.rank)
             if at_home or self.speaks_of_server(layer_value.rank):
@@ -321,9 +319,9 @@ class _Layers:
         return None
 
     def of_model(self) -> dict[str, Setting[JsonValue]]:
-        """Return the settings of answers: the file's for all models, the profile's above it, and flags above both.
+        """Return the settings of answers. Flags override the profile, which overrides the file.
 
-        A file that names a server means the models there.
+        If the file names a server, its settings apply only to models there.
         """
         of_any = not self.names_server(_Rank.FILE)
         at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
@@ -414,7 +412,7 @@ class _Layers:
         return _setting(own_value or self.of_server("azure_api_version"), "")
 
     def key_variable(self) -> Setting[str]:
-        """Return the variable of the key; the file, or a profile, may name it only for its own server."""
+        """Return the variable of the API key. The value in the file or a profile counts only for its own server."""
         for rank, values in ((self.profile_rank, self.profile and self.profile.values), (_Rank.FILE, self.file.values)):
             written = values.get("key_variable") if values else None
             if written and self.speaks_of_server(rank, keeps_key=True):
@@ -430,7 +428,7 @@ class _Layers:
         return _setting(layer_value, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
     def template(self, name: str) -> Setting[str]:
-        """Return the path of a template; one that the file names is relative to it."""
+        """Return the path of a template. A path in the configuration file is relative to that file."""
         path_setting = self.plain(name, str)
         if path_setting.value and not path_setting.origin.startswith("flag "):
             return Setting(
@@ -439,7 +437,7 @@ class _Layers:
         return path_setting
 
     def sign_key(self) -> Setting[str]:
-        """Return the path of the key; `~/` is the home folder, and a relative path is relative to the file."""
+        """Return the path of the signing key. `~/` is the home folder; a relative path is relative to the file."""
         written = self.plain("sign_key", str)
         path, home = written.value, self.environment.get("HOME", "")
         if not path or (path.startswith("~/") and not home):
@@ -462,14 +460,14 @@ class _Layers:
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
-    """Return the prices of a model: by the file, else by the table, if it has both."""
+    """Return the prices of a model from the file, or else from the table. `None` if neither has them."""
     if written := file.prices.get(model):
         return Setting(value=written.value, origin=written.origin)
     return _table_value(table, model, "prices", Prices)
 
 
 def _table_value(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
-    """Return the table's value of a field of ModelFacts; `None` without one."""
+    """Return the table's value of `name`, a field of ModelFacts. `None` without one."""
     row = table.models.get(model)
     value = getattr(row.facts, name) if row is not None else None
     return (
@@ -480,13 +478,13 @@ def _table_value(table: ModelTable, model: str, name: str, of: type[ValueT]) -> 
 
 
 def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
-    """Return whether a model is sent pictures by default."""
+    """Return whether pictures are sent to a model by default."""
     name = preset.name if preset is not None else ""
     return Setting(value=takes_images(name, model), origin=f"preset {name}" if name else DEFAULT)
 
 
 def _names(value: Value) -> tuple[str, ...]:
-    """Return the names of a list, or of a flag with commas between."""
+    """Return the names in a list, or in a flag's text with commas between them."""
     return value if isinstance(value, tuple) else tuple(filter(None, map(str.strip, str(value).split(","))))
 
 

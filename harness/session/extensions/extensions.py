@@ -1,4 +1,4 @@
-"""Declarations beside the shipped tools: each table of the user's file, and of a trusted project's, parsed."""
+"""Parsed extension tables of the user's file and of a trusted project's file."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ DeclaredT = TypeVar("DeclaredT")
 
 
 class Extensions(Record):
-    """Declarations by name beside the shipped tools, each with its origin, FILE:LINE."""
+    """All declared extensions by name, with the origin of each (FILE:LINE)."""
 
     tools: Mapping[str, ScriptDeclaration] = {}
     hooks: Mapping[str, HookDeclaration] = {}
     approver: ApproverDeclaration | None = None
     sections: Mapping[str, Mapping[str, Any]] = {}
-    """Plugins' results of their tables, by the key of the section. A section without a table is missing."""
+    """Parsed entries of plugins, by the key of the section and by name. Sections without entries are missing."""
     origins: Mapping[tuple[str, str], str] = {}
     """FILE:LINE, by kind (see session/config/extension_tables.py) and name."""
 
     def of(self, kind: str, name: str) -> str:
-        """Return the place of a declaration."""
+        """Return the origin (FILE:LINE) of a declaration."""
         return self.origins[kind, name]
 
     def in_section(self, key: str) -> Mapping[str, Any]:
-        """Return a plugin's results of the tables of its section, by name."""
+        """Return a plugin's parsed entries of its section, by name."""
         return self.sections.get(key, {})
 
 
@@ -62,7 +62,7 @@ def _of_kind(tables: Iterable[ExtensionTable], kind: str) -> list[ExtensionTable
 
 
 class _Reading:
-    """Tables being read; each kind's rooms are imported where there is one of it."""
+    """Parses tables and collects their origins. Imports the modules of a kind only if there is a table of it."""
 
     def __init__(self) -> None:
         self.origins: dict[tuple[str, str], str] = {}
@@ -100,7 +100,7 @@ class _Reading:
         return hooks
 
     def _note_origin(self, table: ExtensionTable, name: str) -> str:
-        """Note the place of the declaration of `name`. Raises UsageError for a second one."""
+        """Note the origin of `name`, and return `name`. Raises UsageError for a second declaration of it."""
         other = self.origins.get((table.kind, name))
         if other is not None:
             raise table.problem(f"{name!r} is declared already in {other}")

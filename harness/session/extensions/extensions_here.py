@@ -1,4 +1,4 @@
-"""The declarations of one workspace: those of the user's own file, and of the workspace's trusted files."""
+"""The extensions of one workspace: declared in the user's own file, and in the workspace's trusted files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class ExtensionsHere(Record):
 def extensions_here(
     user_tables: Sequence[ExtensionTable], state: State, workspace: str, environment: Mapping[str, str]
 ) -> ExtensionsHere:
-    """Return the declarations of `user_tables` (the tables of the user's file) and of the trusted files of `workspace`; asks
-    nothing.
+    """Return the declarations in `user_tables` (of the user's file) and in the trusted files of `workspace`.
 
-    An entry of a plugin's file (PROJECT_FILES) that has the name of another, or that cannot be read, is left out with
-    a note. Raises UsageError, whose text names file, line and key, for invalid tables.
+    The user gets no question about trust. An entry of a plugin's file (PROJECT_FILES) that is invalid, or whose name is
+    taken, is left out with a note. Raises UsageError with file, line and key for invalid tables.
     """
     trusted = trusted_files(state, workspace)
     tables, notes = list(user_tables), list(trusted.notes)
@@ -46,7 +45,7 @@ def extensions_here(
 def _with_entries(
     extensions: Extensions, file: ProjectFile, environment: Mapping[str, str]
 ) -> tuple[Extensions, list[str]]:
-    """Return `extensions` with the entries of a plugin's file, and why some of them are left out."""
+    """Return `extensions` with the entries of a plugin's file added, and notes about entries that are left out."""
     key = PROJECT_FILES[file.name]
     section = section_of(key)
     form = section.project_file

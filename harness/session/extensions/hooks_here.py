@@ -1,4 +1,4 @@
-"""The hooks that check calls of others: of a guarded agent, or of a served client. Light if none is configured."""
+"""Hooks for the calls of other programs: a guarded agent or a served client. Fast to load if there are none."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def hooks_here(
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> CallChecks:
-    """Return the hooks of `declared_hooks`, ready to be asked.
+    """Return the hooks of `declared_hooks`, ready to check calls.
 
-    `clock_stopped` stops the limit on our own work meanwhile. Raises UsageError for an invalid file, and for a hook
-    that calls could change.
+    `clock_stopped` pauses the time limit on our own work while a hook runs. Raises UsageError for an invalid file, and
+    for a hook that calls could change.
     """
     hooks = declared_hooks(state, workspace, environment)
     if not hooks:
@@ -46,7 +46,7 @@ def hooks_here(
 
 
 def declared_hooks(state: State, workspace: str, environment: Mapping[str, str]) -> tuple[HookDeclaration, ...]:
-    """Return the hooks before a call of the user's file, and of the workspace's own if the user trusts it.
+    """Return the before-call hooks in the user's file, and in the workspace's own file if the user trusts it.
 
     Raises UsageError for an invalid file.
     """
@@ -62,9 +62,7 @@ def declared_hooks(state: State, workspace: str, environment: Mapping[str, str])
 
 
 def _may_declare_hooks(file: str) -> bool:
-    """Return whether a file is worth parsing: it exists, and holds the word (or a possible escape of one of its
-    letters).
-    """
+    """Return whether a file must be parsed: it exists and contains `hook`, or an escape that could spell its letters."""
     if not os.path.lexists(file):
         return False
     data = read_small(file, _MOST_BYTES)

@@ -1,9 +1,9 @@
-"""Trust in what a workspace's own files would have started, `.harness/config.toml` and those of plugins, and in its words.
+"""Trust in a workspace's own files: `.harness/config.toml`, files of plugins, and folders of commands and skills.
 
-A team's words are the files of `.harness/commands` and the like (PROJECT_WORDS), each folder as one, in the workspace and
-above it within its repository. Such a file counts only after a person saw all of it and said yes, at the prompt or by
-`harness policy trust FILE`. The yes is for exactly this content in exactly this folder: what a relative command starts is
-another program in another folder.
+Command and skill folders (PROJECT_WORDS, such as `.harness/commands`) count in the workspace and above it in its
+repository; each folder is treated as one file. A file counts only after the user saw all of it and trusted it, at the
+prompt or with `harness policy trust FILE`. The trust is for exactly this content in exactly this folder, since a relative
+command starts another program in another folder.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 NAMES = (*PROJECT_FILES, PROJECT_CONFIG)
 MOST_BYTES = 100_000
-"""Maximum size of one file, since a person must read it."""
+"""Maximum size of one file in bytes, since the user must read it."""
 _NO_SCRIPTS = "scripts beside a SKILL.md are not part of it, and can change without it"
 
 
 class ProjectFile(Record):
-    """One such file, or folder of words, read once: what is shown, trusted and used is this content."""
+    """One such file or folder, read once, so that exactly the same content is shown, trusted and used."""
 
     path: str
-    """Absolute, in the folder that it was found in."""
+    """Absolute path."""
     name: str
-    """Name as in NAMES, or PROJECT_WORDS."""
+    """Relative name, from NAMES or PROJECT_WORDS."""
     data: bytes
     sha256: str
-    """Digest of the content alone, which people can compute."""
+    """Digest of the content alone, which the user can compute too."""
     trust: str
-    """The digest that trust is kept by: of name, folder and content."""
+    """Digest of name, folder and content, under which trust is stored."""
     lines: tuple[str, ...]
-    """The programs, hosts and files that it would use, and then all of it; safe to show."""
+    """Lines to show the user: the programs, hosts and files that it would use, then its full content."""
     left_out: Mapping[str, str] = {}
-    """Reasons why files in a folder of words do not count."""
+    """Files of the folder that do not count, with the reasons."""
 
     @property
     def folder(self) -> str:
-        """The folder that it was found in."""
+        """The folder that `name` is relative to."""
         return self.path.removesuffix(f"/{self.name}") or "/"
 
 
@@ -66,16 +66,15 @@ class TrustedFiles(Record):
     """Trust in the files of a workspace."""
 
     files: tuple[ProjectFile, ...] = ()
-    """The files that are trusted in their present content."""
+    """Files whose current content is trusted."""
     left_out: tuple[tuple[ProjectFile, str], ...] = ()
-    """The others, each with a note that it is left out, and the reason."""
+    """Files that are not trusted, each with a note with the reason."""
     notes: tuple[str, ...] = ()
-    """All notes, also about invalid files."""
+    """All notes, including those about invalid files."""
 
 
 def trusted_files(state: State, workspace: str) -> TrustedFiles:
-    """Return the files NAMES of `workspace` (the folder, links followed) that are trusted in their present content;
-    asks nothing.
+    """Return the trust in the files NAMES of `workspace` (the folder, links followed), without a question to the user.
 
     Raises UsageError if the file of trusted digests cannot be read.
     """
@@ -83,7 +82,7 @@ def trusted_files(state: State, workspace: str) -> TrustedFiles:
 
 
 def trusted_words(state: State, workspace: str) -> TrustedFiles:
-    """Return the same of the folders of words, of the workspace first."""
+    """Return the trust in the command and skill folders, those of the workspace first. See `trusted_files`."""
     return _trusted(state, workspace, list(word_folders(workspace)))
 
 
@@ -113,15 +112,15 @@ def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) ->
 
 
 def _display_name(workspace: str, folder: str, name: str) -> str:
-    """Return the display name of a file: relative to the workspace."""
+    """Return the path of a file relative to the workspace, for display."""
     return name if folder == workspace else os.path.relpath(os.path.join(folder, name), workspace)
 
 
 def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str, ...]:
-    """Ask about each file without an answer so far, and keep the answer; return notes for the person.
+    """Ask about each file that has no answer yet, and store the answer. Return notes for the user.
 
-    To be called before `trusted_files`, and only with a terminal. Any answer but yes is kept as a no. Raises
-    PolicyError if that fails.
+    Must be called before `trusted_files`, and only with a terminal. Any answer but yes is stored as a no. Raises
+    PolicyError if an answer cannot be stored.
     """
     from harness.session.trust import CHANGED
 
@@ -130,7 +129,7 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
         try:
             file = project_file(folder, name)
         except ValueError:
-            continue  # `trusted_files` says it
+            continue  # `trusted_files` reports it
         if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
             continue
         shown_path = _display_name(workspace, folder, name)
@@ -172,9 +171,9 @@ def _ask_trust(file: ProjectFile, display_path: str, came: str, ask: Approver) -
 
 
 def project_file(workspace: str, name: str) -> ProjectFile | None:
-    """Return one of the files of NAMES in `workspace`, or None where there is none, or it declares nothing.
+    """Return the file or folder `name` in `workspace`, or `None` if it is missing or declares nothing.
 
-    Raises ValueError for one that cannot be read, or is not understood.
+    `name` is from NAMES or PROJECT_WORDS. Raises ValueError if it cannot be read or is invalid.
     """
     path = os.path.join(workspace, name)
     if not os.path.lexists(path):
@@ -200,7 +199,7 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
 
 
 def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None:
-    """Return a folder of words as one file. Raises ValueError."""
+    """Return a command or skill folder as one ProjectFile. Raises ValueError."""
     from harness.session.words.word_files import lines_of, read_word_folder
 
     top = git_top(workspace)
@@ -236,9 +235,11 @@ def _has_skills(name: str) -> bool:
 
 
 def named_file(path: str) -> ProjectFile | None:
-    """Return the file or folder at `path` where its name says that it is one of those, else None.
+    """Return the file or folder at `path`, or `None` if its name is not in NAMES or PROJECT_WORDS.
 
-    Raises UsageError for one that is not there, declares nothing, or is not understood."""
+
+    Raises UsageError if it is missing, declares nothing, or is invalid.
+    """
     absolute_path = os.path.abspath(path)
     name = next((suffix for suffix in (*NAMES, *PROJECT_WORDS) if absolute_path.endswith(f"/{suffix}")), "")
     if not name:
@@ -253,7 +254,7 @@ def named_file(path: str) -> ProjectFile | None:
 
 
 def _value(name: str, data: bytes) -> Mapping[str, Any]:
-    """Parse a file in its final form. Raises ValueError."""
+    """Parse and validate a file. Raises ValueError."""
     if name in PROJECT_FILES:
         form = section_of(PROJECT_FILES[name]).project_file
         return {} if form is None else form.entries(data)

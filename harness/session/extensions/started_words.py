@@ -1,4 +1,4 @@
-"""The words of the question about trust for a program that a project's file would start: its command and its permissions."""
+"""Texts for the question about trust: the command and the permissions of a program that a project's file would start."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def command_words(words: Sequence[object]) -> str:
 
 
 def variable_words(variables: Sequence[object]) -> str:
-    """Return the clause that names the variables that a program gets; empty without any."""
+    """Return a clause that names the environment variables that a program gets. Empty without any."""
     names = ", ".join(str(variable) for variable in variables if variable)
     return f" (it gets your variables {names})" if names else ""
 
 
 def permission_words(table: Mapping[str, Any]) -> str:
-    """Return the clause that names what a table permits a program; empty without any."""
+    """Return a clause with the permissions that a table gives a program. Empty without any."""
     places = [str(place) for key in ("write", "writes") for place in _list(table.get(key))]
     may = [f"write {shlex.join(places)}"] if places else []
     may += ["reach the network"] if table.get("network") else []

@@ -22,17 +22,17 @@ class FrontMatter(Record):
     """The fields at the top of a file, and the text below them."""
 
     fields: dict[str, str]
-    """Values by key. Lines of a value are joined by blanks, after `|` by line ends; entries of a list by commas."""
+    """Values by key. The lines of a value are joined by blanks, or by line ends after `|`; list items by commas."""
     body: str
     problem: str = ""
-    """The first line that was left out as unreadable, with its number. Empty if none was."""
+    """Message about the first invalid line, with its number. Empty if all lines are valid."""
 
 
 def front_matter(text: str) -> FrontMatter:
     """Parse the front matter of `text`. A text that does not begin with `---` has no fields.
 
-    This is the part of YAML 1.2 that such files use: plain and quoted texts, blocks of indented lines, lists. Nested
-    tables and lists in brackets are kept as they are written. A value may hold colons, as in other readers.
+    Supports the part of YAML 1.2 that such files use: plain and quoted texts, blocks of indented lines, and lists.
+    Nested tables and lists in brackets are kept as raw text. A value may contain colons, as in other readers.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
@@ -84,5 +84,5 @@ def _unescaped(text: str) -> str:
     def character_of(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2])
 
-    # Two escapes may be the halves of one character; a half alone is none.
+    # Two escapes may form a surrogate pair. A lone surrogate is replaced.
     return _ESCAPE.sub(character_of, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
