@@ -195,7 +195,7 @@ def resolve(
     """Return the settings in force, without reading a file.
 
     `flags` are the values of flags, by the setting's name. `flag_settings` are settings of answers from flags. A
-    `profile` ranks as if a flag had named it; `None` stands for the profile with the model's name.
+    `profile` ranks as if a flag had named it; `None` means the profile with the model's name.
 
     INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address
     chooses the server. Values of lower layers for another server do not count: provider, base_url and key_variable, and

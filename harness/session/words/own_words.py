@@ -1,4 +1,4 @@
-"""The words that hold in one workspace: the user's own, and those of the workspace that the user trusts."""
+"""Commands and skills in force in one workspace: the user's own, and those of the workspace that the user trusts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ WordT = TypeVar("WordT", OwnCommand, Skill)
 
 
 def words_here(state: State, workspace: str, home: str) -> OwnWords:
-    """Return the user's own words and those of `workspace` and of the folders above it within its repository, as far as
-    they are trusted as they are. Of two of one name the user's counts, then the nearest. Asks nothing.
+    """Return the commands and skills in force in `workspace`, without a question to the user.
 
-    `workspace` and `home` are absolute, links followed. Raises UsageError where the file of what is trusted cannot be read.
+    They are the user's own, and those of the workspace and of the folders above it in its repository whose current content
+    is trusted. If two have the same name, the user's counts, then the nearest. `workspace` and `home` are absolute, links
+    followed. Raises UsageError if the trust file cannot be read.
     """
     word_sets, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
     trusted = trusted_words(state, workspace)
@@ -62,7 +63,7 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
 
 
 def _first(word_sets: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
-    """Return the first of each name; a note names the others, unless they are the same file."""
+    """Return the first entry of each name. Add a note about each other one, unless it is the same file."""
     words = dict[str, WordT]()
     for name, word in (item for word_set in word_sets for item in word_set.items()):
         first = words.setdefault(name, word)
@@ -90,10 +91,10 @@ def _users_own(state: State, workspace: str) -> list[OwnWords]:
 
 
 def _places_of(skill: Skill) -> Iterable[str]:
-    """Return the readable places of a skill, links followed: its folder, and its file if that is a link out of there.
+    """Return the places of a skill to make readable, links followed: its folder, and its file if that is a link elsewhere.
 
-    With a file that is a link, the folder around its target counts too if it has the same name (as `stow` links file
-    by file).
+    If the file is a link, and the folder of its target has the skill's name, that whole folder is included (`stow` links
+    each file separately).
     """
     folder, path = os.path.realpath(os.path.dirname(skill.path)), os.path.realpath(skill.path)
     around = os.path.dirname(path)
@@ -101,7 +102,10 @@ def _places_of(skill: Skill) -> Iterable[str]:
 
 
 def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:
-    """Say whether the place of a skill may be opened to the model: of the harness's own folders nothing else is."""
+    """Return whether the place of a skill may be made readable for the model.
+
+    It must not contain the workspace, the home folder or harness's own folders, nor be in the latter outside of `skills`.
+    """
     if any(is_within(guarded_folder, place) for guarded_folder in (workspace, home, *state.guarded)):
         return False
     skills = os.path.join(os.path.realpath(state.config), "skills")

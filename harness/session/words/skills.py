@@ -12,6 +12,6 @@ in its folder. A skill grants no permission: what it says to run is a tool call 
 
 
 def skills_text(skills: Iterable[Skill]) -> str:
-    """Return the text of the system prompt about the skills; empty without any."""
+    """Return the text about the skills for the system prompt. Empty without any."""
     lines = [f"- {skill.name} ({skill.path}): {' '.join(skill.description.split())}" for skill in skills]
     return "\n".join((_BEGIN, *lines)) if lines else ""

@@ -19,8 +19,8 @@ def variables(template: str) -> frozenset[str]:
 def fill(template: str, values: Mapping[str, str], *, name: str, all_used: bool = False) -> str:
     r"""Return `template` with every {{variable}} replaced by its value. `\{{` writes two braces.
 
-    `name` is the template's name in errors, usually a file. With `all_used` an unused value is an error too, since a
-    person gave it on purpose.
+    `name` is the template's name in errors, usually a file. With `all_used`, a value that the template does not use is
+    an error too, since the user gave it on purpose.
 
     Raises UsageError for a variable without a value, a value without a variable, and braces that are neither.
     """

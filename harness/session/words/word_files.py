@@ -1,6 +1,6 @@
-"""The files of a team's own words: commands, `NAME.md` or `FOLDER/NAME.md`, and skills, `NAME/SKILL.md`.
+"""Files of commands (`NAME.md` or `FOLDER/NAME.md`) and skills (`NAME/SKILL.md`), from the user or a project.
 
-A folder is read at once and kept as one JSON text: what a person is shown and trusts is what is used.
+A folder is read once and kept as one JSON text, so that exactly the content that the user saw and trusted is used.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness.text.visible import visible_line
 
 SKILL = "SKILL.md"
 MOST_FILES = 500
-"""Maximum number of files in one folder, and of folders in it."""
+"""Maximum number of files, and of folders, in one folder."""
 MOST_BYTES = 200_000
-"""Maximum size of one file. The largest published command or skill has 121,453 bytes."""
+"""Maximum size of one file, in bytes. The largest published command or skill has 121,453 bytes."""
 MOST_FOLDER_BYTES = 2_000_000
-"""Maximum size of all files of one folder, since a person reads them before trusting them."""
+"""Maximum size of all files of one folder, in bytes, since the user reads them before trusting them."""
 _NAME = regex(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FIELDS = ("description", "model", "plan", "argument-hint")
-"""Fields of a command; `plan: true` asks in plan mode. Other agents' further fields permit nothing here."""
+"""Fields of a command. `plan: true` turns on plan mode for it. Fields of other agents have no effect."""
 _NO_MODELS = ("inherit", "default")
-"""Other agents' names for the present model."""
+"""Other agents' names for the current model."""
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
 """Maximum length of a skill's description, in characters (agentskills.io/specification). A longer one is cut."""
@@ -41,10 +41,10 @@ class OwnCommand(Record):
     """A command of a team or a user."""
 
     name: str
-    """Without the slash; of `frontend/component.md` it is `frontend:component`."""
+    """Name without the slash. For `frontend/component.md` it is `frontend:component`."""
     description: str
     arguments: str
-    """Form of the arguments, if the file gives it."""
+    """Description of the arguments. Empty if the file has none."""
     model: str
     plans: bool
     body: str
@@ -52,15 +52,15 @@ class OwnCommand(Record):
 
     @property
     def short_name(self) -> str:
-        """The name without its folders, which is valid too if it is unique."""
+        """Name without folders. Users may type it if no other command has it."""
         return self.name.rpartition(":")[2]
 
 
 class Skill(Record):
-    """A skill: its description for the model, and the place of the rest."""
+    """A skill: name, description for the model, and path of its file."""
 
     name: str
-    """That of its folder."""
+    """Name of its folder."""
     description: str
     path: str
 
@@ -73,30 +73,30 @@ class OwnWords(Record):
     left_out: Mapping[str, str] = {}
     """Reasons why commands do not count, by name."""
     skill_places: tuple[str, ...] = ()
-    """The folders of skills outside the workspace, absolute, links followed; of one that has none of its own, its file."""
+    """Folders (or single files) of skills outside of the workspace, absolute, links followed."""
     notes: tuple[str, ...] = ()
 
 
 def by_name(commands: Mapping[str, OwnCommand]) -> dict[str, OwnCommand]:
-    """Return commands by every name that they go by: those in folders by the short one too, where nothing else has it."""
+    """Return commands by full name, and also by short name if no other command has that name in full."""
     short = {command.short_name: command for command in reversed(list(commands.values()))}
     return {**short, **commands}
 
 
 class WordFolder(Record):
-    """The files of one folder of words."""
+    """The files of one folder of commands or skills."""
 
     data: bytes = b""
-    """One JSON object, text by path within the folder; empty where there is none."""
+    """JSON object with the text of each file by its path in the folder. Empty if there are no files."""
     left_out: Mapping[str, str] = {}
-    """Reasons why files do not count, by path within the folder."""
+    """Reasons why files do not count, by their path in the folder."""
 
 
 def read_word_folder(folder: str, check: Check) -> WordFolder:
-    """Return the files of `folder`, links followed. A file that is not plain text, or fails `check`, is left out
-    alone.
+    """Return the files of `folder`, links followed. Files that are not plain text or fail `check` are left out.
 
-    Raises ValueError if that is true of the folder itself, or it holds too much: then none of it counts.
+    Raises ValueError if the folder itself fails `check`, cannot be read, or has too many or too large files. Then none
+    of its files counts.
     """
     texts, left_out = dict[str, str](), dict[str, str]()
     files = _skills if os.path.basename(folder) == "skills" else _commands
@@ -122,7 +122,7 @@ def _skills(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str
 
 
 def _commands(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str]:
-    """Yield the files of commands, in folders too; what folder is not gone into, and why, is put into `left_out`."""
+    """Yield the files of commands in a folder and below. Skipped folders are added to `left_out`, with the reasons."""
     check(folder)
     waiting, real_folders = [""], {os.path.realpath(folder)}
     for around in waiting:
@@ -225,7 +225,7 @@ def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
 
 
 def _slips(fields: Mapping[str, str]) -> Iterator[str]:
-    """Yield notes about keys that are nearly ours; all others are another agent's."""
+    """Yield notes about misspelled keys. Other unknown keys are ignored, since other agents may use them."""
     unknown_keys = [key for key in fields if key not in _FIELDS]
     if not unknown_keys:
         return
@@ -255,7 +255,7 @@ def _skill(text: str, path: str, notes: list[str]) -> Skill:
 
 
 def lines_of(word_folder: WordFolder, folder: str) -> list[str]:
-    """Return the text about a folder for a person before trusting it: each name with its description. Not yet safe."""
+    """Return a summary of a folder for the question about trust. The lines are not yet safe to display."""
     words = words_in(word_folder, folder)
     lines = [f"the command /{word.name}: {word.description}{_switches(word)}" for word in words.commands.values()]
     lines += [f"the skill {word.name}: {word.description}" for word in words.skills.values()]

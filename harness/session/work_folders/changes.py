@@ -17,20 +17,20 @@ from harness.session.work_folders.work_folder import INDEX, OBJECTS, WorkFolder,
 
 CHANGES, IGNORED = "changes.patch", "ignored.patch"
 MAX_CHANGED_BYTES = 256 << 20
-"""The most that new and changed files, the ignored left out, may hold. With more the folder is kept instead of a patch."""
+"""Maximum bytes of new and changed files, without ignored ones. Above it, the folder is kept and no patch is made."""
 MAX_IGNORED_BYTES = 64 << 20
 MAX_IGNORED_FILES = 10_000
-"""The most that may be in the patch of new files that the repository ignores (mostly build products)."""
+"""Maximum bytes and number of the new files in the patch of ignored files (mostly build products)."""
 MAX_FAILURES = 200
 MAX_NAMED = 20
 MAX_PATH_BYTES = 4_000
-"""The longest path from the root of the disk: no longer one can be opened (PATH_MAX)."""
+"""Maximum length of an absolute path. Longer ones cannot be opened (PATH_MAX)."""
 _READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
 _GITLINK = b"160000"
 
 
 class Patch(Record):
-    """A patch file, and what it holds."""
+    """A patch file, with the number of files in it, its size and its digest."""
 
     file: str
     files: int
@@ -39,25 +39,25 @@ class Patch(Record):
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
-        """The fields, for a result."""
+        """The fields for the JSON of a result."""
         return {"file": self.file, "files": self.files, "bytes": self.bytes, "sha256": self.sha256}
 
 
 class Changes(Record):
-    """The patches of a run, and what is in neither."""
+    """The patches of a run, and the changes that are in neither."""
 
     patch: Patch | None = None
     ignored: Patch | None = None
-    """The patch of new files that the repository ignores; None where there are none."""
+    """The patch of new files that the repository ignores. `None` if there are none."""
     lost: tuple[str, ...] = ()
-    """Changes that a patch cannot hold, a line each: the folder must be kept for them."""
+    """Changes that the patches lack, one line each. If there are any, the folder must be kept."""
 
 
 def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
-    """Write two patches into the folder `out`: what differs from the base as CHANGES, new ignored files as IGNORED.
+    """Write two patches into the folder `out`: CHANGES with the differences from the base, IGNORED with new ignored files.
 
-    Both are on disk when this returns. `lost` names files that could not be read, and data of repositories inside. Git keeps
-    no times, no empty folders and no modes but "executable".
+    Both are on disk when this returns. `lost` lists files that git could not read, and the data of nested repositories. Git
+    does not keep times, empty folders, or modes other than "executable".
     """
     try:
         return _Taking(work_folder, attempt, out, environment).changes()
@@ -71,13 +71,13 @@ class Tree(Record):
     sizes: Mapping[bytes, int]
     """The size of each file and link, by its path from the root."""
     touched: frozenset[bytes]
-    """Files and links that were created or changed since a moment, whatever time they show."""
+    """Files and links created or changed since the given moment, even if their modification time was set back."""
     odd: tuple[str, ...]
-    """Descriptions of what a patch cannot hold."""
+    """Descriptions of entries that a patch cannot contain."""
 
 
 class _Taking:
-    """Takes the changes of one run. It has an index and objects of its own: the repository's are not touched."""
+    """Takes the changes of one run. Uses its own index and object folder, so that the repository's stay unchanged."""
 
     def __init__(self, work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
         self._folder = work_folder
@@ -97,7 +97,7 @@ class _Taking:
         }
 
     def changes(self) -> Changes:
-        """Compare, and write the patches. Raises GitFailure and OSError."""
+        """Compare the folder with the base, and write the patches. Raises GitFailure and OSError."""
         tree = _tree_of(self._folder, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
         self._lost += tree.odd
         base = self._entries()
@@ -141,8 +141,8 @@ class _Taking:
         return self._patch(IGNORED, changed, self._written())
 
     def _ignored(self, new: Collection[bytes]) -> set[bytes]:
-        """Return the paths that the repository ignores, by its present .gitignore files."""
-        # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
+        """Return those of `new` that the repository's current .gitignore files ignore."""
+        # `./` in front, since git gives names that begin with `:` a special meaning. No index, since git would look for
         # submodules in it.
         path_list = _path_list(b"./" + path for path in new)
         variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
@@ -154,12 +154,12 @@ class _Taking:
         return {path.removeprefix(b"./") for path in output.split(b"\0") if path}
 
     def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-        """Make git read these files. It would go by their times, in whole seconds, and a run can give a file its old time."""
+        """Make git compare the content of these files. It would trust their times, which a run can set back."""
         lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
         self._run("update-index", "-z", "--index-info", stdin=_path_list(lines))
 
     def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
-        """Raise GitFailure where there is too much to compare."""
+        """Raise GitFailure if new and changed files exceed MAX_CHANGED_BYTES."""
         self._run("update-index", "-q", "--refresh", fine=(0, 1))
         output = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
         size = sum(tree.sizes.get(path, 0) for path in {*new, *output.split(b"\0")})
@@ -167,7 +167,7 @@ class _Taking:
             raise GitFailure(f"the new and changed files have {size:,} bytes")
 
     def _add(self, paths: Collection[bytes]) -> None:
-        """Add files to the index. A file that git cannot take is lost, and no other file with it. Raises GitFailure."""
+        """Add files to the index. A file that git cannot add is recorded as lost; the others are added. Raises GitFailure."""
         options = ("-z", "--add", "--remove", "--replace", "--stdin")
         waiting, failures = [sorted(paths)], 0
         while waiting:
@@ -192,7 +192,7 @@ class _Taking:
         return self._variables if index is None else {**self._variables, "GIT_INDEX_FILE": index}
 
     def _patch(self, name: str, before: str, after: str) -> Patch | None:
-        """Write one patch, prove that it applies, and move it to its place. Return None where it is lost."""
+        """Write one patch, test that it applies, and move it to its place. Return `None` if it does not apply."""
         path = os.path.join(self._out, name)
         draft = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # removed with that folder after a kill
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -214,9 +214,7 @@ class _Taking:
         return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
 
     def _disproved(self, patch: str, before: str, after: str) -> str:
-        """Return the reason why `git apply` does not turn one tree into the other, or an empty string. For some names
-        it fails.
-        """
+        """Return the reason why `git apply` fails to turn one tree into the other (as for some names), or an empty string."""
         index = os.path.join(self._objects, "proof")
         variables = self._with_index(index)
         try:
@@ -231,7 +229,7 @@ class _Taking:
             remove_if_there(index)
 
     def _lose_converted(self, changed: Collection[bytes], entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-        """Count as lost the files whose bytes git converts by changed attributes: line ends, `$Id$`, encodings."""
+        """Record as lost the files whose bytes git converts because of changed attributes: line ends, `$Id$`, encodings."""
         odd = [path for path in changed if not _holds(self._absolute(path), *entries[path])]
         self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
 
@@ -259,7 +257,7 @@ class _Taking:
         )
 
 
-# Patches that are whole and exact, made without other programs (git-diff-tree(1)). `git apply` strips the two prefixes.
+# Options for complete, exact patches that need no other programs (git-diff-tree(1)). `git apply` strips the two prefixes.
 _FORM = (
     "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
     "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "--unified=3", "--diff-algorithm=myers",
@@ -275,11 +273,11 @@ def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
 
 
 def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
-    """Say whether git keeps a file's own bytes. Only files are converted."""
+    """Return whether the git object `identity` has a file's exact bytes. True for other modes, which git never converts."""
     if not mode.startswith(b"100"):
         return True
 
-    # The digest is of a header and the content (gitformat-pack(5), git-hash-object(1)); its length tells which one it is.
+    # The digest covers a header and the content (gitformat-pack(5), git-hash-object(1)). Its length shows the algorithm.
     digest = hashlib.new("sha1" if len(identity) == 40 else "sha256", usedforsecurity=False)
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
@@ -303,7 +301,7 @@ def _sha256(file: object) -> str:
 
 
 def _tree_of(work_folder: WorkFolder, since: int) -> Tree:
-    """Return every file and link of the folder, but none of git's own data. Raises GitFailure and OSError.
+    """Return all files and links of the folder, without git's own data. Raises GitFailure and OSError.
 
     `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
     """
@@ -342,7 +340,7 @@ def _first_named(odd: Collection[str]) -> Iterator[str]:
 
 
 def _is_as_made(work_folder: WorkFolder, path: bytes) -> bool:
-    """Say whether a `.git` in the folder is as it was made: the run changed nothing in it."""
+    """Return whether a `.git` in the folder is unchanged since the folder was made."""
     if path == b".git" and work_folder.kind == "worktree":
         # This file names the folder of the worktree's data. It is never followed.
         return read_small(os.path.join(work_folder.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(

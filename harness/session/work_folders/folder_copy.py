@@ -1,4 +1,4 @@
-"""A copy of a folder outside of repositories. A repository beside it keeps the original content. No link is followed."""
+"""Copies of folders outside of repositories. A repository beside a copy stores the original content. Links are not followed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from harness.session.work_folders.work_folder import GIT, INDEX, TREE, WorkFolde
 
 
 def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result]]:
-    """Yield the path from `root`, and the status, of everything below it. A folder comes before its content.
+    """Yield the path (relative to `root`) and the status of every entry below `root`. Folders precede their content.
 
-    `goes_into` decides for the path of a folder whether to enter it. Entries that vanish meanwhile are left out.
-    Raises OSError for unreadable ones.
+    `goes_into` decides from a folder's path whether to enter it. Entries that vanish during the walk are left out.
+    Raises OSError for unreadable folders.
     """
     start, waiting = os.fsencode(root), [b""]
     while waiting:
@@ -41,7 +41,7 @@ def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes,
 
 
 def fingerprint(root: str, path: bytes) -> str:
-    """Return a digest of a path: its names, modes, sizes and times, but no contents. Raises OSError."""
+    """Return a digest of names, modes, sizes and times at a path and below, without contents. Raises OSError."""
     place = os.path.join(os.fsencode(root), path)
     statuses = [(b"", os.lstat(place))]
     if stat.S_ISDIR(statuses[0][1].st_mode):
@@ -52,8 +52,10 @@ def fingerprint(root: str, path: bytes) -> str:
 
 MAX_COPY_BYTES = 512 << 20
 MAX_COPY_FILES = 100_000
-"""The most that a folder may hold that is copied for each task. A larger one should be a repository: worktrees share data."""
-# Overrides every .gitattributes (gitattributes(5)), so that a patch holds the bytes of the files.
+"""Maximum number of files of a folder that is copied for each task. Larger ones should be repositories, whose worktrees
+share data.
+"""
+# Overrides every .gitattributes (gitattributes(5)), so that a patch has the exact bytes of the files.
 _ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"
 
 
@@ -61,11 +63,11 @@ class Copy(Record):
     """Content of a copy."""
 
     files: Collection[bytes]
-    """The paths of files and links from the root, but for the data of repositories."""
+    """Relative paths of files and links, without the data of repositories."""
     repositories: Collection[bytes]
-    """The paths of all that is called `.git`."""
+    """Relative paths of all entries named `.git`."""
     passed: tuple[str, ...] = ()
-    """The paths that were left out, since they are neither file, folder nor link."""
+    """Paths that were left out, since they are neither files, folders nor links."""
 
 
 def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> tuple[str, bool]:
@@ -94,8 +96,8 @@ def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> t
 def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> WorkFolder:
     """Copy `source` into the folder of an attempt, and return the copy.
 
-    The copy leaves out the folders of tasks, the folder `out` (links followed), and what is neither file, folder nor link.
-    Raises UsageError for a folder that is too large, that cannot be read, or that is a task's own.
+    Left out are the folders of tasks, the folder `out` (links followed), and entries that are neither files, folders nor
+    links. Raises UsageError for a folder that is too large, that cannot be read, or that is the folder of a task.
     """
     if is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
@@ -114,9 +116,9 @@ def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) 
 def as_work_folder(
     attempt: str, copy: Copy, source: str, notes: tuple[str, ...], environment: Mapping[str, str]
 ) -> WorkFolder:
-    """Return the work folder of an attempt, TREE, in which a copy was made: make the repository beside it.
+    """Make the repository beside a copy in the folder TREE of an attempt, and return the work folder.
 
-    `source` says what it was made of, and `notes` how it differs. Raises UsageError.
+    `source` is the original of the copy, `notes` describe the differences. Raises UsageError.
     """
     root = os.path.join(attempt, TREE)
     try:
@@ -150,7 +152,7 @@ def as_work_folder(
 
 
 def _copied(source: str, root: str, out: str) -> Copy:
-    """Copy a tree. Raises OSError, and UsageError where it is too large."""
+    """Copy a tree. Raises OSError, and UsageError if it is too large."""
     start, target = os.fsencode(source), os.fsencode(root)
     left_out = os.fsencode(os.path.relpath(out, source))
     files: list[bytes] = []
@@ -186,7 +188,7 @@ def _copied(source: str, root: str, out: str) -> Copy:
 
 
 def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
-    """Copy a file or a link. Say whether it was one and still there."""
+    """Copy a file or a link. Return False if it is neither, or has vanished."""
     try:
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(path), to)
@@ -208,5 +210,5 @@ def _write_attributes(git_dir: str) -> None:
 
 
 def is_of_a_task(folder: str | bytes) -> bool:
-    """Say whether a folder is that of a task. A copy of it would hold itself."""
+    """Return whether a folder is that of a task. A copy of such a folder would contain itself."""
     return all(os.path.lexists(os.path.join(os.fsencode(folder), name.encode())) for name in (TASK, ATTEMPTS))

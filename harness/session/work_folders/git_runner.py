@@ -1,4 +1,4 @@
-"""Runs git for the harness's own work. No program that a repository's configuration names is run."""
+"""Runs git for the harness's own work, without running any program from a repository's configuration."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 SECONDS = 900.0
-"""The time that one git command may take."""
+"""Timeout of one git command, in seconds."""
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
-"""The folders in which git is looked for. PATH is not used: it may name folders that commands can write."""
+"""Folders to search for git. PATH is not used, since it may name folders that commands can write."""
 _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
-"""The variables that git gets: no key of a model's server, and none of git's own, which could move the repository."""
+"""Environment variables passed to git. API keys are left out, and git's own variables, which could change the repository."""
 
-# git-config(1). No hooks, no fsmonitor, no git commands in submodules, no housekeeping. The repository does not decide whether
-# a changed file is found, nor how a patch is written.
+# git-config(1). No hooks, no fsmonitor, no git commands in submodules, no maintenance. A repository's configuration cannot
+# hide changed files or change the format of patches.
 _SETTINGS = (
     *UNASKED,
     OFFLINE,
@@ -49,25 +49,25 @@ _SETTINGS = (
 
 
 class GitFailure(UsageError):
-    """A git command failed. The text holds git's own words."""
+    """Raised when a git command fails. The text includes git's own message."""
 
 
 class GitTimeout(GitFailure):
-    """A git command took too long."""
+    """Raised when a git command exceeds its timeout."""
 
 
 class Git:
-    """Runs git commands in one folder or repository, and waits for each. None of them uses a transport."""
+    """Runs git commands in one folder or repository, and waits for each. They cannot reach other repositories."""
 
     seconds = SECONDS
 
     def __init__(
         self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
     ) -> None:
-        """Take the environment of the program, and the folder of the commands.
+        """Prepare git with the program's environment, for commands in `folder`. Raises UsageError without git.
 
-        `filters` names filter drivers (gitattributes(5)), and `hooks` the hooks of the configuration (git-hook(1),
-        from git 2.54 on). All of them are switched off. Raises UsageError without git.
+        The filter drivers in `filters` (gitattributes(5)) and the configured hooks in `hooks` (git-hook(1), from git 2.54
+        on) are switched off.
         """
         self.folder = folder
         self._program = _git_path()
@@ -79,8 +79,8 @@ class Git:
             self._settings += [(f"filter.{name}.{key}", "") for key in keys]
             self._settings.append((f"filter.{name}.required", "false"))
         self._settings += [(f"hook.{name}.enabled", "false") for name in hooks]
-        # Ctrl-C at a terminal must reach the harness alone, which ends in order. In a batch, git stays in the group of its
-        # process, which is killed as a whole.
+        # Ctrl-C at a terminal must reach only the harness, which ends in order. In a batch, git stays in the process group
+        # of its task, which is killed as a whole.
         self._own_session = not is_of_a_batch(environment)
 
     def run(
@@ -92,10 +92,10 @@ class Git:
         into: int | None = None,
         fine: Sequence[int] = (0,),
     ) -> bytes:
-        """Run one command. Return its output, or write that to the descriptor `into`.
+        """Run one command. Return its output, or write it to the file descriptor `into`.
 
-        `stdin` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. Messages
-        leave out the part of an address before the host.
+        Raises GitFailure for an exit code that is not in `fine`, and GitTimeout after `seconds`. In messages, user and
+        password are removed from addresses.
         """
         import subprocess
 
@@ -150,15 +150,15 @@ def _subcommand(arguments: Sequence[str | bytes]) -> str:
 
 
 class Programs(Record):
-    """The programs that a repository's configuration names. Git runs none of them for us."""
+    """The programs in a repository's configuration, which must be switched off."""
 
     filters: tuple[str, ...]
-    """The names of filter drivers, which git would run on every file (gitattributes(5))."""
+    """Names of filter drivers, which git would run on every file (gitattributes(5))."""
     hooks: tuple[str, ...]
 
 
 def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
-    """Return the programs to be switched off in a repository. Raises UsageError."""
+    """Return the programs in a repository's configuration. Raises UsageError."""
     git = Git(environment, folder="/")
     words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
     keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")

@@ -21,16 +21,19 @@ from harness.text.visible import visible_line
 MIRRORS = "mirrors"
 """The folder of all mirrors in the state folder."""
 _COMMITS = "refs/worktree/commits"
-"""The commits that are there with all that they need. References of this kind are the mirror's own: `git log --all` in the
-worktree of a task does not show what others began with, but for those at work now (gitrepository-layout(5))."""
+"""References to the commits that are complete in the mirror.
+
+References below `refs/worktree` belong to the mirror alone (gitrepository-layout(5)): `git log --all` in a task's worktree
+does not show the base commits of other tasks, except of those that are running.
+"""
 _LEFT_SECONDS = 24 * 3600
-"""After so long, no git still writes the part of a pack that a killed one left."""
+"""Age in seconds after which a partial pack is certainly left over from a killed git."""
 
 
 def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> str:
-    """Return the mirror of the repository at `address` that holds `commit` (a full ID) with its whole history.
+    """Return the mirror of the repository at `address`, with `commit` (a full ID) and its whole history in it.
 
-    A missing commit is fetched: by its own name, else with all branches and tags. Simultaneous callers fetch it once.
+    A missing commit is fetched by its ID, or else with all branches and tags. Simultaneous callers fetch it once.
     `tell` gets a message about a fetch. Raises UsageError if it cannot be fetched.
     """
     local = local_path(address)
@@ -46,7 +49,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
                 _init(draft, commit, environment)
         if _has(path, commit, environment):
             return path
-        if _lacks(path, commit, environment):  # else it came with another commit
+        if _lacks(path, commit, environment):  # otherwise it was fetched with another commit
             _forget_parts(path)
             tell(f"fetching {visible_line(place, 300)}")
             _fetch(path, place, commit, environment)
@@ -55,8 +58,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
 
 
 def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping[str, str]) -> str:
-    """Return the mirror with the content of the file `bundle` (git-bundle(1)), whose digest is checked before git
-    reads it.
+    """Return the mirror of the file `bundle` (git-bundle(1)). Its digest is checked before git reads it.
 
     Raises UsageError for a file with another digest, an incomplete bundle, and one without the commit.
     """
@@ -75,12 +77,12 @@ def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping
 
 
 def _path(name: str, environment: Mapping[str, str]) -> str:
-    """Return the path of a mirror, links followed: git notes it so."""
+    """Return the path of a mirror, links followed, as git records it."""
     return os.path.join(os.path.realpath(State.of(environment).state), MIRRORS, f"{name}.git")
 
 
 def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
-    """Say whether a mirror is there and holds the commit with all that it needs."""
+    """Return whether a mirror exists and has the complete commit."""
     if not os.path.isfile(os.path.join(path, _COMMITS, commit)):
         return False
     try:
@@ -92,7 +94,7 @@ def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Hold the lock of a mirror. Raises UsageError, also if it cannot be written meanwhile."""
+    """Hold the lock of a mirror. Raises UsageError if that fails, or if the block cannot write the mirror."""
     with locked(f"{path}.lock"):
         try:
             yield
@@ -102,11 +104,11 @@ def _locked(path: str) -> Iterator[None]:
 
 @contextmanager
 def _new(path: str) -> Iterator[str]:
-    """Yield a temporary path for a mirror. It is moved to its place when it is whole; a kill leaves nothing there."""
+    """Yield a temporary folder for a new mirror. Renamed to `path` when complete, so a kill leaves no partial mirror."""
     folder, name = os.path.split(path)
     for file_name in os.listdir(folder):
         if file_name.startswith(f"{name}.") and file_name.endswith(".tmp"):
-            removed(os.path.join(folder, file_name))  # of one that was killed: we hold the lock
+            removed(os.path.join(folder, file_name))  # left by a killed process, since we hold the lock
     draft = name_beside(path)
     try:
         os.mkdir(draft, 0o700)
@@ -118,16 +120,16 @@ def _new(path: str) -> Iterator[str]:
 
 
 def _init(path: str, commit: str, environment: Mapping[str, str]) -> None:
-    """Make an empty bare repository for commits like this one. Its configuration names no server and no program."""
+    """Make an empty bare repository with the object format of `commit`. Its configuration has no server and no program."""
     form = "sha256" if len(commit) == 64 else "sha1"
     words = ["init", "--quiet", "--bare", "--template=", f"--object-format={form}", path]
     Git(environment, folder="/").run(words, variables={"GIT_DEFAULT_REF_FORMAT": "files"})
 
 
 def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -> None:
-    """Get a commit with its history from a repository. Raises UsageError.
+    """Fetch a commit with its history from a repository. Raises UsageError.
 
-    INVARIANT: git writes objects alone, and no reference: a kill leaves no lock that the next fetch would stop at.
+    INVARIANT: git writes only objects, no references, so a kill leaves no lock file that blocks the next fetch.
     """
     git = FetchingGit(environment, folder=path)
     fetch = [
@@ -141,7 +143,7 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
         raise UsageError(f"{label}: {error}") from None
     except GitFailure as refused:
         if not _lacks(path, commit, environment):
-            return  # git did not like another's worktree, which was just being added
+            return  # git failed at another task's worktree that was just being added
         try:
             refs = git.run(["ls-remote", "--heads", "--tags", "--", place])
             tips = dict.fromkeys(re.findall(rb"^([0-9a-f]{40,64})\t.*(?<!\^\{\})$", refs, re.MULTILINE))
@@ -156,8 +158,9 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
 
 
 def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
-    """Return the reason why a commit is incomplete, or an empty string: after a kill, a part of its history may be
-    missing.
+    """Return the reason why a commit is missing or incomplete, or an empty string.
+
+    After a kill, a part of its history may be missing.
     """
     git, git_dir = Git(environment, folder=path), f"--git-dir={path}"
     try:
@@ -167,7 +170,7 @@ def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
     if kind != "commit":
         return f"{commit} is a {kind}, not a commit"
     try:
-        # Without the worktrees: one that is just being added, or was when git was killed, has no commit.
+        # Without the other worktrees: one that is being added, or was when git was killed, has no commit yet.
         git.run([git_dir, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])
     except GitFailure as error:
         return f"the history of {commit} is not whole: {error}"
@@ -175,7 +178,7 @@ def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
 
 
 def _note(path: str, commit: str) -> None:
-    """Write down that a commit is there: as a loose reference, whole or not at all, and without a lock of git's."""
+    """Record a complete commit as a loose reference, atomically and without git's lock files."""
     folder = os.path.join(path, _COMMITS)
     os.makedirs(folder, exist_ok=True)
     replace_file(os.path.join(folder, commit), (f"{commit}\n".encode(),))
@@ -183,7 +186,7 @@ def _note(path: str, commit: str) -> None:
 
 
 def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str]) -> None:
-    """Put all that a bundle holds into a new mirror. Raises UsageError."""
+    """Unpack a bundle into a new mirror, and check its objects. Raises UsageError."""
     git, copy = Git(environment, folder=path), os.path.join(path, "bundle")
     take_copy(bundle, sha256, copy)
     checks = [word for name in LET_PASS for word in ("-c", f"fsck.{name}=ignore")]
@@ -191,7 +194,7 @@ def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str
     try:
         git.run([git_dir, "bundle", "verify", "--quiet", copy])
         git.run([git_dir, "bundle", "unbundle", copy])
-        # Fetched objects are checked, and those of a bundle are not (before git 2.46).
+        # Git checks fetched objects, but not those of a bundle (before git 2.46).
         git.run([*checks, git_dir, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"])
     except GitFailure as error:
         raise UsageError(f"the bundle {bundle} cannot be used: {error}") from None
@@ -199,7 +202,7 @@ def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str
 
 
 def _forget_parts(path: str) -> None:
-    """Remove leftovers of killed fetches: parts of packs that are no longer written."""
+    """Remove partial packs that killed fetches left."""
     folder = os.path.join(path, "objects", "pack")
     try:
         with os.scandir(folder) as entries:

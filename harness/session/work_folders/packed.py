@@ -1,4 +1,4 @@
-"""A folder to work on as one file: a bundle of a repository (git-bundle(1)), or a tar of any other folder."""
+"""A task's folder packed into one file: a bundle of a repository (git-bundle(1)), or a tar of any other folder."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from harness.text.visible import visible_line
 
 BUNDLE, TAR = "bundle", "archive"
 MAX_ARCHIVE_BYTES = MAX_COPY_BYTES + MAX_COPY_FILES * 4_096
-"""The most that an archive may hold with all its names."""
+"""Maximum bytes of an archive, with its file names."""
 _PIECE = 1 << 20
 
 
 class Packed(Record):
-    """A file that holds what a task works on."""
+    """A file with the packed folder of a task."""
 
     kind: str
-    """BUNDLE or TAR: the name of the field of a task that takes it."""
+    """BUNDLE or TAR. Also the name of the task's field for this file."""
     path: str
-    """The file, named by its digest."""
+    """Path of the file, whose name is its digest."""
     sha256: str
     commit: str = ""
-    """The commit of a bundle; empty for an archive."""
+    """Commit in the bundle. Empty for an archive."""
     cwd: str = ""
-    """The folder in it that is worked in; empty for the top."""
+    """Working directory in the packed folder. Empty for its top."""
     notes: tuple[str, ...] = ()
-    """Differences from the packed folder, for a person."""
+    """Notes for the user about differences from the original folder."""
 
 
 def pack(cwd: str, revision: str | None, into: str, environment: Mapping[str, str]) -> Packed:
-    """Pack the folder `cwd` into a file in the folder `into`, which is made if it is missing. Return it.
+    """Pack the folder `cwd` into a file in the folder `into`, and return it. `into` is made if it is missing.
 
-    A repository becomes a bundle of `revision` (else HEAD) with its history, without uncommitted changes. Any other
-    folder becomes a tar, within the bounds of a copy. The same content makes the same file, as far as git goes.
+    A repository becomes a bundle of `revision` (default: HEAD) with its history, without uncommitted changes. Any other
+    folder becomes a tar, within the limits of a copy. The same content gives the same file, as far as git permits.
     Raises UsageError for a missing folder, an incomplete history, links in a folder outside of repositories, and a
     folder that is too large or a task's own.
     """
@@ -73,8 +73,8 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
     if not tree.startswith(b"040000 tree"):
         raise UsageError(f"revision {commit} does not hold the folder {folder}")
     with _new_path(into, "repository") as place, _new_path(into, "file") as file:
-        # Beside the repository, whose configuration is not asked, and whose objects are only read. A bundle needs a name for
-        # its commit. One thread, so that the same history makes the same bytes.
+        # A separate repository reads the objects of the original, but not its configuration. It is needed since a bundle
+        # must have a name for its commit. One thread, so that the same history gives the same bytes.
         form = "sha256" if len(commit) == 64 else "sha1"
         git = Git(environment, folder=into)
         git.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", place])
@@ -88,7 +88,7 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
 
 
 def _tar(source: str, into: str) -> Packed:
-    """Make a tar of what a copy would hold. Raises UsageError."""
+    """Make a tar of a folder, with the files that a copy would contain. Raises UsageError."""
     if is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
     start = os.fsencode(source)
@@ -141,14 +141,14 @@ def _add(tar: tarfile.TarFile, path: bytes, name: str, status: os.stat_result) -
 
 
 class _Bounds:
-    """Counts what goes into a copy."""
+    """Counts files and bytes against the limits of a copy."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._size = self._count = 0
 
     def add(self, size: int) -> None:
-        """Count one more file or folder. Raises UsageError where it is one too many."""
+        """Count one more file or folder. Raises UsageError if a limit is exceeded."""
         self._size += size
         self._count += 1
         if self._size > MAX_COPY_BYTES or self._count > MAX_COPY_FILES:
@@ -159,14 +159,14 @@ class _Bounds:
 
 
 def _new(path: str) -> BinaryIO:
-    """Make a file for its owner alone. Raises OSError."""
+    """Make a file that only its owner can read and write. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return open(os.open(path, flags, 0o600), "wb")
 
 
 @contextmanager
 def _new_path(folder: str, name: str) -> Iterator[str]:
-    """Yield a new path in a folder for what is gone, or has another name, when the block ends."""
+    """Yield a new temporary path in a folder. At the end of the block, the file or folder at that path is removed."""
     path = name_beside(os.path.join(folder, name))
     try:
         yield path
@@ -175,7 +175,7 @@ def _new_path(folder: str, name: str) -> Iterator[str]:
 
 
 def _name_by_digest(file: str, into: str, kind: str) -> tuple[str, str]:
-    """Give a file its digest as its name, on disk when this returns. Return its path and the digest. Raises OSError."""
+    """Rename a file to its digest, and sync it to disk. Return its path and the digest. Raises OSError."""
     with open(file, "rb") as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()
     path = os.path.join(into, f"{digest}.{'tar' if kind == TAR else kind}")
@@ -187,10 +187,10 @@ def _name_by_digest(file: str, into: str, kind: str) -> tuple[str, str]:
 
 
 def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) -> None:
-    """Copy a file to `to`, which is new, and check its digest: later reads get the checked content.
+    """Copy a file to the new path `to`, and check its digest, so that later reads get the checked content.
 
-    Raises UsageError for another digest, for anything but a file, and for more than `max_bytes`; then there is no
-    copy.
+    Raises UsageError for another digest, for anything but a file, and for more than `max_bytes`; then the copy is
+    removed.
     """
     try:
         problem = _copy(path, sha256, to, max_bytes)
@@ -219,10 +219,10 @@ def _copy(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
 
 
 def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Mapping[str, str]) -> WorkFolder:
-    """Unpack an archive into the folder of an attempt, and return the work folder. `folder` is the working one.
+    """Unpack an archive into the folder of an attempt, and return the work folder. `folder` is its working directory.
 
-    Its digest is checked before anything reads it. Raises UsageError for another digest, for anything but a plain
-    tar, for links, devices and `.git` in it, for names that lead out of it, and for more than a copy may hold.
+    The digest is checked before the archive is parsed. Raises UsageError for another digest, for anything but a plain
+    tar, for links, devices and `.git` in it, for names that lead out of it, and if it exceeds the limits of a copy.
     """
     note_place(attempt, "")
     copy = os.path.join(attempt, ARCHIVE)
@@ -251,7 +251,7 @@ def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
                 if problem := _entry_problem(entry):
                     raise UsageError(f"the archive {archive}: {visible_line(entry.name, 300)} {problem}")
                 bounds.add(max(0, entry.size))
-            for entry in tar.getmembers():  # all of them are fine: only now is anything written
+            for entry in tar.getmembers():  # all entries are checked: only now write files
                 tar.extract(entry, root, filter="data")
                 if entry.isreg():
                     files.append(os.fsencode(os.path.normpath(entry.name)))

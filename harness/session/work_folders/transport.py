@@ -1,4 +1,4 @@
-"""Addresses of repositories, and the one git that may reach them: with the person's own keys, without questions."""
+"""Addresses of repositories, and the only git runner that may fetch from them: with the user's own keys, without prompts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from harness.errors import UsageError
 from harness.session.work_folders.git_runner import Git
 
 PROTOCOLS = ("file", "http", "https", "ssh")
-"""Protocols for fetching a repository."""
+"""Protocols that may be used to fetch a repository."""
 FETCH_SECONDS = 3_600.0
-"""The time that one fetch may take."""
+"""Timeout of one fetch, in seconds."""
 
 _HOST = r"(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
@@ -59,9 +59,9 @@ def _short_problem(address: str) -> str:
 
 
 def local_path(address: str) -> str | None:
-    """Return the path of a repository on this machine, absolute and links followed; `None` for one elsewhere.
+    """Return the path of a repository on this machine (absolute, links followed), or `None` for one elsewhere.
 
-    A relative path is taken from the current folder. Raises UsageError for an invalid address (see
+    A relative path is resolved from the current folder. Raises UsageError for an invalid address (see
     `address_problem`).
     """
     if problem := address_problem(address):
@@ -71,8 +71,8 @@ def local_path(address: str) -> str | None:
     return None if ":" in address.partition("/")[0] else os.path.realpath(address)
 
 
-# git-config(1). Only these transports. What comes in is checked; old mistakes in the lines of authors are let pass, as GitHub
-# does: well-known histories hold them. Nothing is fetched besides, and nothing waits for ever.
+# git-config(1). Only these protocols. Fetched objects are checked, except for old mistakes in author lines, which occur in
+# well-known histories and which GitHub accepts too. Submodules and bundle URIs are not fetched; stalled transfers time out.
 _SETTINGS = (
     ("protocol.allow", "never"),
     *((f"protocol.{name}.allow", "always") for name in PROTOCOLS),
@@ -103,21 +103,21 @@ _OF_THE_PERSON = (
     "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "KRB5CCNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
     "GIT_SSL_CAPATH", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
 )  # fmt: skip
-"""The variables that lead to the person's keys and through their network. No other git gets them, and no command."""
+"""Environment variables for the user's keys and network. Only FetchingGit gets them, no other git and no command."""
 _SSH_OPTIONS = "-oBatchMode=yes -oConnectTimeout=60 -oServerAliveInterval=60"
 
 
 class FetchingGit(Git):
-    """Git that may use a transport. It has the keys of the person: none that a repository names, and none in an address."""
+    """Git that may fetch. It uses the user's own keys, never keys named by a repository or contained in an address."""
 
     seconds = FETCH_SECONDS
 
     def __init__(self, environment: Mapping[str, str], *, folder: str) -> None:
-        """Take the environment of the program, and the folder of the commands. Raises UsageError without git."""
+        """Prepare git with the program's environment, for commands in `folder`. Raises UsageError without git."""
         super().__init__(environment, folder=folder)
         self._passed |= {name: environment[name] for name in _OF_THE_PERSON if name in environment}
         self._settings += [*_SETTINGS, *((f"fetch.fsck.{name}", "ignore") for name in LET_PASS)]
-        # The variable counts before `core.sshCommand`, also in a repository that serves us on this machine.
+        # The variable overrides `core.sshCommand`, also in a repository on this machine that we fetch from.
         output = Git(environment, folder="/").run(["config", "--global", "--get", "core.sshCommand"], fine=(0, 1, 128))
         ssh_command = output.decode("utf-8", "surrogateescape").strip() or "ssh"
         self._variables = {**_VARIABLES, "GIT_SSH_COMMAND": f"{ssh_command} {_SSH_OPTIONS}"}

@@ -17,44 +17,47 @@ from harness.safe_files import sync_path, write_new
 from harness.session.work_folders.git_runner import GitFailure
 
 TREE = "worktree"
-"""The folder that is worked in. This and the next names lie in the folder of an attempt."""
+"""Name of the root of the work folder. This and the following names are in the folder of an attempt."""
 INDEX = "index"
-"""The index of what the folder held at first (gitformat-index(5)), with the times of its files."""
+"""Name of the git index of the original content (gitformat-index(5)), with the times of its files."""
 OBJECTS = "objects"
-"""The objects that git makes while the changes are taken."""
+"""Name of the folder for the objects that git makes while the changes are taken."""
 GIT = "git"
-"""The repository beside a copy. It keeps what the copy held at first."""
+"""Name of the repository beside a copy, with the copy's original content."""
 ARCHIVE = "archive"
-"""A copy of the archive that the folder is unpacked from. It is gone afterwards."""
+"""Name of the temporary copy of the archive from which the folder is unpacked."""
 KEPT = "kept"
-"""An empty file. It says that the folder holds what no patch does, and must not be removed."""
+"""Name of an empty file. It marks a folder that must not be removed, since it has changes that are in no patch."""
 NOTE = "place.json"
-"""File with the source of the folder. It is written before the folder is made: a start after a kill needs it to clean
-up.
+"""Name of the file with the source of the folder. It is written before the folder is made.
+
+After a kill, the next start needs it to clean up.
 """
 
 
 class WorkFolder(Record):
-    """A folder to work in, and what is needed afterwards to see what was changed in it."""
+    """A folder to work in, with the data to find the changes in it afterwards."""
 
     root: str
     identity: tuple[int, int]
-    """Device and inode of the root: another folder may lie there later."""
+    """Device and inode of the root, to detect another folder at the same path later."""
     workspace: str
     """The root, or the folder in it that the task named."""
     git_dir: str
-    """INVARIANT: fixed before the model begins. The `.git` of the folder is never asked again: it may name any repository."""
+    """Git folder of the base. INVARIANT: fixed before the model begins. `.git` in the folder, which the model can change to
+    name another repository, is not read again.
+    """
     objects: str
-    """The folder of the base's objects."""
+    """Folder with the objects of the base."""
     base: str
-    """The commit or tree that the folder held at first."""
+    """Commit or tree of the original content."""
     repository: str
-    """The common git folder of a worktree's repository; empty for a copy."""
+    """Common git folder of the worktree's repository. Empty for a copy."""
     source: str
     inner: Mapping[bytes, str] = {}
-    """The fingerprint that each `.git` in a copy had at first, by its path."""
+    """Original fingerprint of each `.git` in a copy, by its path."""
     notes: tuple[str, ...] = ()
-    """Differences from the source folder, for a person."""
+    """Notes for the user about differences from the source folder."""
 
     @property
     def kind(self) -> str:
@@ -63,7 +66,7 @@ class WorkFolder(Record):
 
 
 def keep(attempt: str) -> None:
-    """Mark the folder of an attempt, so that no later start removes it. A disk that is full takes no mark."""
+    """Mark the folder of an attempt, so that no later start removes it. Ignores a failure, as with a full disk."""
     try:
         write_new(os.path.join(attempt, KEPT), b"")
     except OSError:
@@ -71,7 +74,7 @@ def keep(attempt: str) -> None:
 
 
 def is_kept(attempt: str) -> bool:
-    """Say whether the folder of an attempt is marked as holding what no patch does."""
+    """Return whether the folder of an attempt is marked with KEPT."""
     return os.path.lexists(os.path.join(attempt, KEPT))
 
 
@@ -85,7 +88,7 @@ def identity_of(root: str) -> tuple[int, int]:
 
 
 def note_place(attempt: str, repository: str) -> None:
-    """Note where the folder is taken from, on disk when this returns. Raises GitFailure."""
+    """Write the source of the folder to NOTE, and sync it to disk. Raises GitFailure."""
     try:
         write_new(os.path.join(attempt, NOTE), json.dumps({"repository": repository}).encode())
         sync_path(attempt)
@@ -95,9 +98,9 @@ def note_place(attempt: str, repository: str) -> None:
 
 @contextmanager
 def locked(lock: str) -> Iterator[None]:
-    """Hold the lock of a file, made where it is missing. The kernel gives it back however this process ends.
+    """Hold a lock on a file, which is made if it is missing. The kernel releases it whenever this process ends.
 
-    Raises UsageError where it cannot be made.
+    Raises UsageError if the file cannot be made.
     """
     try:
         os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
@@ -112,7 +115,7 @@ def locked(lock: str) -> Iterator[None]:
 
 
 TRIES = 5
-"""Processes that a killed run left may still write for a moment, so a removal is tried again."""
+"""Maximum attempts to remove a folder. Processes left by a killed run may still write there for a moment."""
 RETRY_SECONDS = 0.2
 
 
