@@ -20,11 +20,11 @@ Tree to facets:
     simple_commands.py  one command: its words, its redirections, and the commands that it runs
     builtins.py         `cd`, `export` and the like, which change the shell
     program_use.py      the use of a command by its program's model, and the targets of its paths
-    printed_names.py    names of files that go from one command of a pipeline to the next
+    printed_names.py    file names that one command of a pipeline prints for the next
     expansion.py        expansion of words; arithmetic.py has `$((...))`
     command_line.py     the state that all of these share for one line: its facets, the disk
     shell_state.py, loops.py  the known state of the shell between two commands; the changes of a loop
-    disk.py             the questions to the disk
+    disk.py             the interface to the disk
 
 loose_words.py handles opaque text: it finds words that could be commands and paths, for strict rules alone.
 """

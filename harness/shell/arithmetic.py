@@ -1,8 +1,8 @@
 """Arithmetic: the expression between `$((` and `))`, and its value. See bash(1), ARITHMETIC EVALUATION.
 
-bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. A name is read only if
-its value is surely an integer. Expressions that assign, compare, shift or index are not read. Nor are expressions
-that may fail: after an error bash goes on with the next line, and variables keep their old values.
+bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. Names are accepted only if
+their value is certainly an integer. Expressions that assign, compare, shift or index are not accepted, nor expressions
+that may fail: after an error bash continues with the next line, and variables keep their old values.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _INTEGER = regex("-?(?:0|[1-9][0-9]{0,17})")
 
 
 def is_integer(value: str) -> bool:
-    """Say whether a value is an integer that bash reads as it is written: without leading zeros, blanks or a plus sign."""
+    """Return whether a value is a plain decimal integer: without leading zeros, blanks or a plus sign."""
     return _INTEGER.fullmatch(value) is not None and value != "-0"
 
 
 def is_readable(expression: str) -> bool:
-    """Return whether `evaluated` can read an expression, for any values of the names in it."""
+    """Return whether `evaluated` accepts an expression if all names in it are integers."""
     try:
         evaluated(expression, lambda _name: 1)
     except ValueError:
@@ -42,9 +42,9 @@ def is_readable(expression: str) -> bool:
 
 
 def evaluated(expression: str, value_of: Callable[[str], int | None]) -> int | None:
-    """Return the value of an expression, or None for an integer that is not known; `value_of` says what names hold.
+    """Return the value of an expression, or `None` if it is an unknown integer. `value_of` returns the values of names.
 
-    Raises ValueError for what is not read.
+    Raises ValueError for an expression that is not accepted.
     """
     tokens = _tokens(expression, value_of)
     evaluation = _Evaluation(tokens)
@@ -82,7 +82,10 @@ def _token(match: re.Match[str], value_of: Callable[[str], int | None]) -> _Toke
 
 
 def _could_count(before: str | None, match: re.Match[str], token: _Token) -> bool:
-    """Say whether a token right behind `+` or `-` makes it `++` or `--`: a sign, or an expansion that may begin with one."""
+    """Return whether `+` or `-` and the token right after it may form `++` or `--`.
+
+    The token is the same sign, or an expansion that may begin with `-`.
+    """
     if before not in ("+", "-"):
         return False
     expands = match["plain"] or match["braced"]
@@ -92,7 +95,7 @@ def _could_count(before: str | None, match: re.Match[str], token: _Token) -> boo
 
 
 class _Evaluation:
-    """Recursive descent; the exponent binds to the right, and a sign binds closer than it."""
+    """Recursive descent evaluation. `**` is right-associative, and a sign binds more tightly than `**`."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self.tokens = tokens
@@ -144,7 +147,7 @@ class _Evaluation:
 
 
 def _multiplied(operator: str, value: int | None, other: int | None) -> int | None:
-    """Multiply, or divide towards zero as C does. Raises ValueError for a divisor that may be zero."""
+    """Multiply or divide, rounding towards zero like C. Raises ValueError for a divisor that may be zero."""
     if operator == "*":
         return None if value is None or other is None else _bounded(value * other)
     if not other:

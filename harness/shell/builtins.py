@@ -1,4 +1,4 @@
-"""Builtins of bash that change the shell itself, and the known state after them. All others count as programs."""
+"""Builtins of bash that change the shell itself, and the state after them. All other builtins count as programs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ UNKNOWN_BUILTINS = frozenset(
     ". alias bg bind caller compgen complete compopt coproc declare dirs disown enable fc fg getopts hash history let local "
     "logout mapfile readarray readonly shift shopt source suspend trap typeset ulimit unalias".split()
 )
-"""Builtins of which that is not known, or not well enough: they change how the rest of a line is run, but for the words
-with which their models say that they only look."""
+"""Builtins that may change how the rest of a line runs, in a way that is not tracked.
+
+With words for which their program models say that they only look, they are accepted.
+"""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail"))
@@ -35,7 +37,7 @@ _OPTIONS = frozenset(("errexit", "nounset", "pipefail"))
 SPECIAL_BUILTINS = frozenset(
     ": break continue eval exec exit export readonly return set shift times trap unset".split()
 )
-"""Builtins whose preceding assignments last in sh (POSIX.1-2024, XCU 2.15); in bash they do not."""
+"""Builtins after which assignments in front of them stay in effect in sh (POSIX.1-2024, XCU 2.15), but not in bash."""
 
 
 BUILTINS_WITHOUT_PROGRAM = (
@@ -44,11 +46,11 @@ BUILTINS_WITHOUT_PROGRAM = (
     | SPECIAL_BUILTINS
     | frozenset("builtin command help jobs type umask wait".split())
 )
-"""No program has such a name: what `env read` runs is something else."""
+"""Builtins without a program of the same name. `env read` does not run the builtin but some other program."""
 
 
 def after_builtin(argv: Sequence[str], state: ShellState) -> ShellState | str:
-    """Return the state after `export`, `read`, `set` or `unset`, or why that is not known."""
+    """Return the state after `export`, `read`, `set` or `unset`, or the reason why it is unknown."""
     match argv[0]:
         case "export":
             return _export(argv[1:], state)
@@ -103,7 +105,7 @@ def _forget(names: Sequence[str], state: ShellState, otherwise: str) -> ShellSta
 def run_builtin(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
-    """Read one of the builtins that change the shell in a known way."""
+    """Add the facets of a builtin that changes the shell in a known way, and return the state after it."""
     if argv[0] in FOLDER_BUILTINS:
         return _change_folder(line, argv, text, inside, after, stdin)
     changed = after_builtin(argv, after)
@@ -119,7 +121,7 @@ def run_builtin(
 def _change_folder(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
-    """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
+    """Add the facets of `cd`, `pushd` or `popd`, and return the state after it. See `_folders_after_cd`."""
     targets = _targets(line, argv, after)
     if not targets:
         line.add_opaque(f"{argv[0]} to a folder that is not known", text, after)
@@ -141,7 +143,7 @@ def _change_folder(
 
 
 def _targets(line: CommandLine, argv: tuple[str, ...], state: ShellState) -> tuple[str, ...]:
-    """Return the words that say where the shell may go; none where that is not known."""
+    """Return the possible target folders of `cd`, `pushd` or `popd`. Empty if they are unknown."""
     if argv == ("cd", "-"):
         return state.before
     if argv[0] == "popd":
@@ -157,19 +159,20 @@ def _targets(line: CommandLine, argv: tuple[str, ...], state: ShellState) -> tup
 def _folders_after_cd(
     line: CommandLine, target: str, state: ShellState, *, physical: bool
 ) -> tuple[list[PathAccess], tuple[str, ...]]:
-    """Return the paths that `cd TARGET` may go to, and the folders that the shell may be in behind it.
+    """Return the paths that `cd TARGET` may go to, and the folders that the shell may be in after it.
 
-    bash goes to the folder that the path names as it is written, or where that is none, as the kernel reads it.
+    bash first resolves `..` in the text of the path. If that folder does not exist, it uses the path as the kernel
+    resolves it.
     """
     paths: list[PathAccess] = []
     folders: dict[str, None] = {}
     for folder in state.folders or (line.disk.root,):
         folder_state = replace(state, folders=(folder,))
-        written = normpath(join(folder, target))  # as bash tries it first: `..` taken from the path as it is written
+        written = normpath(join(folder, target))  # tried first by bash: `..` resolved in the text of the path
         ends = line.resolved(target, Access.READ, folder_state)
         first = line.resolved(written, Access.READ, folder_state)
         if [path.real for path in first] == [path.real for path in ends] and not physical:
-            folders[written] = None  # both readings agree: a later `cd ..` goes back as it was written
+            folders[written] = None  # both agree; a later `cd ..` also resolves in the text
         else:
             ends += first
             folders.update(dict.fromkeys(path.real for path in ends))
@@ -178,7 +181,7 @@ def _folders_after_cd(
 
 
 def _stack_after(name: str, state: ShellState) -> tuple[tuple[str, ...], ...] | None:
-    """Return the stack of folders behind `cd`, `pushd` or `popd` in `state`."""
+    """Return the stack of folders after `cd`, `pushd` or `popd` in `state`."""
     stack = state.stack
     if name == "cd" or stack is None:
         return stack
@@ -186,5 +189,5 @@ def _stack_after(name: str, state: ShellState) -> tuple[tuple[str, ...], ...] | 
 
 
 def shows_something(program: str, paths: Sequence[PathAccess]) -> bool:
-    """Say whether what runs another command looks itself: `find -exec` lists files, and what reads `< file` reads it."""
+    """Return whether a program that runs another command also reads files itself: `find -exec`, or one with `< file`."""
     return program not in PLAIN_WRAPPERS or (bool(paths) and program not in FOLDER_BUILTINS)

@@ -1,4 +1,4 @@
-"""One command line while it is read: its facets so far, what its words expand to and where they lead on the disk."""
+"""State while one command line is read: its facets so far, expansion of its words, and resolution of their paths."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Script, Word
 
 MAX_FACETS = 4_000
-"""A line of more parts is opaque. What was read of it is judged to the last part: no bound lowers a verdict."""
+"""Maximum facets of a line. A line with more is opaque, and all facets read so far count: the limit never loosens a verdict.
+"""
 
 _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", PIPE_FILE))
-"""Names that lead to no file, as a redirection or an operand of exactly this name."""
+"""Names that do not count as files, if a redirection or an operand is exactly this name."""
 
 
 class CommandLine:
     """The state that the readers of one command line share."""
 
     def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, ShellState], FileNames | None]) -> None:
-        """Take the line, and what reads the commands inside a word (see `Expander`)."""
+        """Keep the line, and the function that reads the commands inside a word (see `Expander`)."""
         self.disk = disk
         self.text = text
         self.facets: list[Facet] = []
         self.disk_changed = False
-        """Whether an earlier part of the line may have changed the disk, so that the matches of patterns are unknown.
-        """
+        """Whether an earlier part of the line may have changed the disk. If so, the matches of patterns are unknown."""
         self.layers = 0
-        """Number of commands that run commands around the current one."""
+        """Nesting level: number of enclosing commands that run other commands."""
         self._substituted = substituted
         self._opaque: dict[tuple[str, str, str], Opaque] = {}
 
     def expander(self, state: ShellState) -> Expander:
         """Return the expander for the words of a command in `state`.
 
-        A command in `$( )` or `<( )` may find only the rest of the pipe's data: of names, not even whole ones.
+        File names in the pipe are not passed on to commands in `$( )` or `<( )`: they may find only a part of the data,
+        with incomplete names.
         """
         return Expander(
             self.disk, replace(state, names=None), self._substituted, sure_of_disk=lambda: not self.disk_changed
@@ -54,7 +55,7 @@ class CommandLine:
         return values
 
     def add(self, facet: Facet) -> None:
-        """Keep one more facet. Raises StopReading where there are too many."""
+        """Add a facet. Raises StopReading if there are too many."""
         if len(self.facets) >= MAX_FACETS:
             raise StopReading(f"more than {MAX_FACETS} parts", "")
         self.facets.append(facet)
@@ -70,7 +71,7 @@ class CommandLine:
         self.disk_changed = self.disk_changed or changes
 
     def add_opaque(self, reason: str, part: str, state: ShellState, *, given_to: Command | None = None) -> None:
-        """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
+        """Add a part of the line that could not be parsed, with the loose words in it for strict rules."""
         key = (reason, part, (state.folders or (self.disk.root,))[0])
         if key not in self._opaque:  # a loop has the same part in every round
             column = max(self.text.find(part.partition("\n")[0]), 0) + 1
@@ -78,9 +79,9 @@ class CommandLine:
         self.add(self._opaque[key])
 
     def resolved(self, word: str, access: Access, state: ShellState, *, entry: bool = False) -> list[PathAccess]:
-        """Return the paths that a word of a command leads to, from every folder that the shell may be in.
+        """Return the paths that a word of a command resolves to, from each folder that the shell may be in.
 
-        With `entry` they are the places of the name itself, even if it is a link.
+        With `entry`, a link is not followed: the path is that of the name itself.
         """
         if word in _NOWHERE or word.startswith("/dev/null/"):
             return []
@@ -90,7 +91,7 @@ class CommandLine:
                 name, place = f"$TMPDIR{below}", Place.TEMPORARY
                 return [PathAccess(written=name, real=name, names=(name,), access=access, place=place, entry=entry)]
             word = f"/tmp{below}"  # noqa: S108 - a name, for people
-        name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
+        name = f"./{word}" if word.startswith("~") else word  # a `~` for a home folder is already expanded
         folders = state.folders or (self.disk.root,)
         accesses = []
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Conditions: the text between `[[` and `]]`. The only tests read are those that look at most at the state of a file.
+"""Conditions: the text between `[[` and `]]`. Only tests that at most read the state of a file are accepted.
 
 See bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`).
 Their operands must be numbers, or variables; facets.py checks that those hold numbers.
@@ -25,19 +25,19 @@ _NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | NUMBER_TESTS
 
 
 def read_condition(cursor: Cursor, words: WordReader) -> tuple[Word, ...]:
-    """Read the condition behind `[[`, and past its `]]`."""
+    """Read the condition after `[[`, up to and including `]]`."""
     return _ConditionReader(cursor, words).condition()
 
 
 class _ConditionReader:
-    """Reads conditional expressions into the words that they are made of, operators among them."""
+    """Reads conditional expressions into lists of words, operators included."""
 
     def __init__(self, cursor: Cursor, words: WordReader) -> None:
         self.cursor = cursor
         self._words = words
 
     def condition(self) -> tuple[Word, ...]:
-        """Read the condition behind `[[`, and past its `]]`."""
+        """Read the condition after `[[`, up to and including `]]`."""
         cursor = self.cursor
         words: list[Word] = []
         cursor.skip()
@@ -48,7 +48,7 @@ class _ConditionReader:
         return tuple(words)
 
     def _terms(self, words: list[Word]) -> None:
-        """Read terms joined by `&&` and `||`, to what ends them."""
+        """Read terms joined by `&&` and `||`."""
         cursor = self.cursor
         while True:
             self._term(words)
@@ -91,9 +91,9 @@ class _ConditionReader:
                 raise cursor.stop("a test that evaluates arithmetic", first.start)
 
     def _expression(self) -> Word:
-        """Read a regular expression: plain characters, in which parentheses pair, or a word that is read as any other.
+        """Read a regular expression: plain characters with paired parentheses, or an ordinary word.
 
-        bash ends it at a blank outside of parentheses, and takes `|` and `(` for a part of it.
+        bash ends it at a blank outside of parentheses. `|` and `(` are parts of it.
         """
         cursor = self.cursor
         match = _EXPRESSION.match(cursor.text, cursor.position)
@@ -112,7 +112,7 @@ class _ConditionReader:
         return word
 
     def _operator(self, length: int) -> Word:
-        """Read an operator as a word, and the blanks behind it."""
+        """Read an operator as a word, and skip the blanks after it."""
         cursor = self.cursor
         start = cursor.position
         cursor.position = cursor.end = end = start + length
@@ -131,7 +131,7 @@ def _parentheses_pair(expression: str) -> bool:
 
 
 def _is_number(word: Word) -> bool:
-    """Say whether a word is a number, or may be one, for which a reader of the values must look."""
+    """Return whether a word is a number, or an expansion whose value must be checked later."""
     constant = word.constant
     if constant is not None:
         return is_integer(constant)

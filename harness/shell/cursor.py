@@ -1,7 +1,7 @@
-"""A place in a bash text. It passes blanks, comments, continued lines and the bodies of here-documents.
+"""A position in a bash text. Skips blanks, comments, continued lines and the bodies of here-documents.
 
-Everything that reads a text (parser.py, words.py, redirections.py, conditions.py) moves one cursor. The limits of a text, how
-deep and how many words, are counted here.
+All readers of a text (parser.py, words.py, redirections.py, conditions.py) move one shared cursor. It also counts nesting
+depth and words against their limits.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ MAX_DEPTH = 20
 MAX_WORDS = 2_000
 
 END = "\0"
-"""Character after the last one of a text. A text that contains it is never read."""
+"""Character appended to a text as its end mark. Texts that contain it are rejected."""
 
 WORD_ENDS = frozenset(" \t\n;&|)" + END)
 _OPERATOR_CHARACTERS = frozenset("&|;<>()")
 ALPHANUMERIC = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-# bash joins a continued line before it looks at anything. Joining in place, as it is done here and within words, gives the
-# same where the character behind the join can be no part of what began before it, here of an operator.
+# bash joins continued lines before it parses. Here they are joined during parsing, which gives the same result if the
+# character after the join cannot belong to the token before it (here: an operator).
 _AFTER_JOINED_OPERATOR = ALPHANUMERIC | frozenset(" \t'\"$/._~")
 
 _DELIMITER = regex(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|\\([A-Za-z0-9_.-]+)""")
 
 
 class Stop(Exception):
-    """Reading cannot go on; `position` is an offset into the text."""
+    """Raised if a text cannot be read further. `position` is the offset of the problem."""
 
     def __init__(self, reason: str, position: int, complaint: str = "") -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class Stop(Exception):
 
 
 class Cursor:
-    """A place in one text. Its methods raise Stop where the text leaves the subset."""
+    """A position in one text. Its methods raise Stop for syntax that is not supported."""
 
     def __init__(self, text: str, depth: int = 0, words: int = 0) -> None:
         self.text = text + END
@@ -51,39 +51,40 @@ class Cursor:
         """Number of `$(`, `<(` and `>(` that are open here."""
         self.here_documents = 0
         """Number of here-documents in the innermost of these."""
-        # INVARIANT: a here-document is begun and not yet passed exactly while _line_end >= 0. Its body stands behind the
-        # line break at _line_end and ends at _body_end; if the next line break token is another one, bash reads another body.
+        # INVARIANT: _line_end >= 0 exactly while a here-document has begun and its body is not yet skipped. The body begins
+        # after the line break at _line_end and ends at _body_end. Any other line break token first is an error, since bash
+        # would read another body.
         self._line_end = -1
         self._body_end = 0
 
     def stop(self, reason: str, position: int | None = None, *, complaint: str = "") -> Stop:
-        """Return the exception for something at `position`, by default here."""
+        """Return the exception for a problem at `position` (default: the current position)."""
         return Stop(reason, self.position if position is None else position, complaint)
 
     def unclosed(self, quote: str, position: int) -> Stop:
-        """Return the exception for a quote at `position` that no later one closes."""
+        """Return the exception for an unclosed quote at `position`."""
         complaint = f"unexpected EOF while looking for matching `{quote}'"
         return self.stop(f"a quote that is not closed ({quote})", position, complaint=complaint)
 
     def ends_early(self, reason: str) -> Stop:
-        """Return the exception for a command of which more must follow; where the text ends here, none does."""
+        """Return the exception for an incomplete command. At the end of the text it has bash's complaint."""
         is_end = self.text[self.position] == END
         return self.stop(reason, complaint="syntax error: unexpected end of file" if is_end else "")
 
     def unexpected(self) -> Stop:
-        """Return the exception for the character here."""
+        """Return the exception for an unexpected character at the current position."""
         char = self.text[self.position]
         names = {END: "the end of the text", "\n": "a line break"}
         return self.stop(f"{names.get(char, char)} where it is not expected")
 
     def enter(self) -> None:
-        """Go one level deeper."""
+        """Enter a nesting level. Raises Stop if there are too many."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.stop(f"more than {MAX_DEPTH} levels of nesting")
 
     def count_words(self, words: int) -> None:
-        """Stop where the text has too many words."""
+        """Count words. Raises Stop if there are too many."""
         self.words += words
         if self.words > MAX_WORDS:
             raise self.stop(f"more than {MAX_WORDS} words")
@@ -91,7 +92,7 @@ class Cursor:
     # -- between words
 
     def skip(self) -> str:
-        """Move past blanks, continued lines and a comment; return the character there."""
+        """Skip blanks, continued lines and a comment. Return the next character."""
         text = self.text
         position = self.position
         while True:
@@ -111,13 +112,13 @@ class Cursor:
         return char
 
     def gap(self) -> str:
-        """Move past line breaks too; return the character there."""
+        """Skip line breaks too. Return the next character."""
         while (char := self.skip()) == "\n":
             self.newline()
         return char
 
     def newline(self) -> None:
-        """Move past the line break here, and past the bodies of here-documents behind it."""
+        """Skip the current line break, and the bodies of here-documents after it."""
         if self._line_end < 0:
             self.position += 1
             return
@@ -126,7 +127,7 @@ class Cursor:
         self._line_end = -1
 
     def no_pending_here_document(self, except_at: int = -1) -> None:
-        """Stop if a here-document was begun whose body would have to be elsewhere than directly behind its line."""
+        """Raise Stop if a here-document has begun whose body does not follow at the line break `except_at`."""
         if self._line_end >= 0 and self._line_end != except_at:
             raise self.stop("a here-document that does not begin right behind its line")
 
@@ -149,7 +150,10 @@ class Cursor:
     # -- here-documents
 
     def here_document(self, *, strip: bool) -> Word:
-        """Read the delimiter here and the body behind this line; return the body. `strip`: without leading tabs."""
+        """Read a here-document: its delimiter, and its body after this line. Return the body.
+
+        With `strip`, leading tabs are removed (`<<-`).
+        """
         self.skip()
         match = _DELIMITER.match(self.text, self.position)
         if match is None or not self._ends_delimiter(match.group(), match.end()):
@@ -171,25 +175,25 @@ class Cursor:
         return Word(pieces=(Literal(text=body, quoted=True),), start=start, end=end)
 
     def _ends_delimiter(self, delimiter: str, end: int) -> bool:
-        """Return whether the word ends here and is not the number of a following redirection."""
+        """Return whether the delimiter ends at `end`, and is not a file descriptor of a following redirection."""
         if self.text[end] in "<>":
             return self.text[end + 1] != "(" and not delimiter.isdecimal()
         return self.text[end] in WORD_ENDS
 
     def _lines_before(self, delimiter: str, *, strip: bool) -> tuple[str, int]:
-        """Return the lines up to the one that is the delimiter, and where that begins; put _body_end behind it."""
+        """Return the lines before the delimiter's line, and the offset of that line. Set _body_end to the offset after it."""
         lines: list[str] = []
         while True:
             start = self._body_end
             end = self.text.find("\n", start)
             at_end = end < 0
-            line = self.text[start:end]  # at the end this cuts END off
+            line = self.text[start:end]  # at the end of the text, -1 excludes END
             if strip:
                 line = line.lstrip("\t")
             self._body_end = len(self.text) - 1 if at_end else end + 1
             if line == delimiter:
                 return "".join(lines), start
-            # Inside a substitution bash 5.2 also takes `EOF)` for the end of the body.
+            # Inside a substitution, bash 5.2 also accepts `EOF)` as the end of the body.
             if at_end or (self.substitutions and line.startswith(delimiter)):
                 raise self.stop("a here-document that is not ended by a line of its own")
             lines.append(line + "\n")

@@ -1,4 +1,4 @@
-"""The disk for reading a command: the interface (`Disk`), and a record of its answers for one line (`Witness`)."""
+"""The disk as the reader of a command sees it: its interface (`Disk`), and a wrapper that records answers (`Witness`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from harness.record import replace
 _Answer = TypeVar("_Answer")
 
 MAX_NAMES = 2_000_000
-"""Names of files below folders that are taken up for one line; a folder beyond that is not whole, hence asked about."""
+"""Maximum number of file names below folders per line. Listings beyond it count as incomplete, which leads to a question."""
 MAX_PATTERNS = 200
 """Maximum number of different file name patterns to look up per line; the matches of others are unknown."""
 
 
 MAX_LISTS = 20
-"""Maximum number of different folders per line whose names are tested for use in a list."""
+"""Maximum number of different folders per line whose names are tested for use in a list (see `plain_below`)."""
 
 
 class Disk(Protocol):
-    """The disk that the reading of a command needs. `Workspace` implements it; the examples of policies have a plain
-    one.
-    """
+    """The disk, for reading a command. `Workspace` implements it; a simpler one serves the examples in policies."""
 
     root: str
     home: str
@@ -51,14 +49,14 @@ class Disk(Protocol):
         """Return the path with the names of the files below it."""
 
     def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return git's folder with the names of those tracked files that git shows.
+        """Return git's folder `path` with the names of the tracked files that git would show.
 
-        Unless the state of the disk is `sure`, a word that may be a revision narrows no names. With `follows` the
-        files that links lead to are included too.
+        If the state of the disk is not `sure`, a word that may be a revision does not restrict the names. With
+        `follows`, the targets of links are included.
         """
 
     def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Return whether the names that git lists in an absolute folder can form a list; with `nul` a NUL ends each."""
+        """Return whether the names that git lists in an absolute folder can form a list. With `nul`, they end with NUL."""
 
     def exists(self, path: str) -> bool:
         """Return whether an absolute path exists."""
@@ -76,7 +74,7 @@ class Disk(Protocol):
         """Return whether the names below an absolute folder can form a list of names."""
 
     def is_folder(self, path: str) -> bool:
-        """Say whether an absolute path is a folder that one can go to."""
+        """Return whether an absolute path is a folder that `cd` can enter."""
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
         """Return the matches of a file name pattern, or `None` if they are not certain."""
@@ -94,14 +92,13 @@ class Disk(Protocol):
 
 
 class Witness:
-    """A wrapper of a disk for one command line: it asks the same question once, limits their number, and can repeat
-    them.
+    """A wrapper of a disk for one command line. It caches answers, limits their number, and can check them again.
 
-    If the answers are still the same, the line has the same meaning: its reading follows from the line and these
-    answers alone. The names of the files below a folder are not requested again: they do not determine any command.
+    While the answers stay the same, the line has the same meaning, which depends only on the line and these answers.
+    The names of files below a folder are not checked again, since no command depends on them.
 
-    INVARIANT: `still_holds` repeats the question whether names can form a list. From a name added in between,
-    xargs could make a word that leads anywhere.
+    INVARIANT: `still_holds` checks again whether names can form a list. From a name added in between, xargs could make a
+    word that leads anywhere.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -116,7 +113,7 @@ class Witness:
         self._names = 0
 
     def still_holds(self) -> bool:
-        """Ask everything again, and say whether each answer is the same."""
+        """Ask the disk everything again. Return whether all answers are the same."""
         return all(_same(ask(), answer) for ask, answer in self._answers)
 
     def _noted(self, ask: Callable[[], _Answer]) -> _Answer:
@@ -141,7 +138,7 @@ class Witness:
         hidden: bool = True,
         ignore_files: Sequence[str] = (),
     ) -> PathAccess:
-        """Return the path with the names of the files below it; not whole where the line has too many of them."""
+        """Return the path with the names of the files below it. Incomplete if the line has too many names."""
         return self._bounded(
             path,
             (path.real, follows, tuple(only), tuple(skips), tuple(excluded), hidden, tuple(ignore_files)),
@@ -157,7 +154,7 @@ class Witness:
         )
 
     def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in with the names of what it shows of the files that it tracks."""
+        """Return git's folder with the names of the tracked files that git would show. Incomplete after too many names."""
         return self._bounded(
             path,
             (path.real, selection, sure, follows),
@@ -207,7 +204,7 @@ class Witness:
         )
 
     def is_folder(self, path: str) -> bool:
-        """Say whether an absolute path is a folder that one can go to."""
+        """Return whether an absolute path is a folder that `cd` can enter."""
         return self._noted(lambda: self._disk.is_folder(path))
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
@@ -235,7 +232,7 @@ class Witness:
 
 
 def _same(new: object, old: object) -> bool:
-    """Say whether an answer is the same; that a file has further names by now (hard links) leads nowhere else."""
+    """Return whether two answers are the same. A difference in `shared` (further hard links) is ignored."""
     if isinstance(new, PathAccess) and isinstance(old, PathAccess):
         return replace(new, shared=False) == replace(old, shared=False)
     return new == old

@@ -30,15 +30,16 @@ from harness.shell.syntax import (
 )
 
 MAX_VALUE = 1_000
-"""Maximum length of an expanded value, in characters; a longer one keeps only its
-beginning. `X=$X$X` doubles each time.
+"""Maximum length of an expanded value, in characters. A longer one counts as unknown, with a known beginning.
+
+`X=$X$X` doubles a value each time.
 """
 
 MAX_CUT = 250
-"""Characters of a value of which a part is taken off: each length of the part is tried."""
+"""Maximum length of a value for `${x#...}` and `${x%...}`, in characters, since each length of the part is tried."""
 
 PIPE_FILE = "/dev/fd/63"
-"""Stand-in for the name that bash makes of `<( )`: a pipe to a command that is judged by itself."""
+"""Placeholder for the file name that bash substitutes for `<( )`. The command in it is judged separately."""
 
 _SPLITS_OR_MATCHES = frozenset(" \t\n*?[\\")
 
@@ -64,9 +65,9 @@ class Expander:
         self._run = run
         self._sure_of_disk = sure_of_disk
         self.folders: list[str] = []
-        """Folders whose names a pattern tells: `src` of `src/*.py`."""
+        """Folders that patterns list: `src` for `src/*.py`."""
         self.whole_folders: list[str] = []
-        """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
+        """Folders that a pattern lists completely: `src` for `src/*`, `.` for `*`."""
 
     def words(self, word: Word) -> list[str]:
         """Return bash's expansion of one word: several words for a pattern, `Unknown` for an unknown value."""
@@ -94,7 +95,7 @@ class Expander:
             written.append(_written(piece) if text is None else text)
             if text is None:
                 if isinstance(piece, Number) and not unknown and not any(known_parts):
-                    known_parts.append("0")  # digits: no option begins so
+                    known_parts.append("0")  # a digit, with which no option begins
                 unknown = True
                 single = single and (self._is_integer(piece) or _is_one_word(piece))
             elif not unknown:
@@ -107,7 +108,7 @@ class Expander:
         return Unknown("".join(written), prefix="".join(known_parts), single=single, integer=integer)
 
     def temporary(self, word: Word) -> Temporary | None:
-        """Return the path in the private temporary folder that a word names by a quoted variable, or None."""
+        """Return a path in the private temporary folder if the word is a quoted variable with one, otherwise `None`."""
         first = word.pieces[0] if word.pieces else None
         value = self._state.values.get(first.name) if isinstance(first, Parameter) and first.quoted else None
         if not isinstance(value, Temporary) or not all(isinstance(each, Literal | Parameter) for each in word.pieces):
@@ -122,7 +123,7 @@ class Expander:
         return Temporary(f"{value}{below}", certain=value.certain, written=written)
 
     def _substituted(self, piece: Substitution) -> Unknown:
-        """Return the words of a `$( )` that is a word of its own, not quoted."""
+        """Return the value of an unquoted `$( )` that is a whole word. It may become several words."""
         names = self._run(piece.body, self._state)
         if names is not None:
             output = Listed(_written(piece), single=False)
@@ -132,7 +133,7 @@ class Expander:
         return Unknown(_written(piece), single=integer, integer=integer)
 
     def _is_integer(self, piece: Piece) -> bool:
-        """Say whether an expansion gives an integer."""
+        """Return whether the value of an expansion is certainly an integer."""
         match piece:
             case Number() | Arithmetic():
                 return True
@@ -233,21 +234,27 @@ class Expander:
 
 
 def _is_plainly(script: Script, word: str) -> bool:
-    """Say whether commands are one command of one word, and this."""
+    """Return whether a script is exactly the single word `word`."""
     if len(script.items) != 1 or script.items[0].text != word:
         return False
     return not script.items[0].background
 
 
 def _unsplit(value: str | None, *, quoted: bool) -> str | None:
-    """Return a value that makes exactly one word: an empty one makes none where it is not quoted, blanks make several."""
+    """Return a value if it stays exactly one word, otherwise `None`.
+
+    Without quotes, an empty value is no word, and a value with blanks or pattern characters may become several.
+    """
     if value is None or quoted or (value and not _SPLITS_OR_MATCHES.intersection(value)):
         return value
     return None
 
 
 def _cut(value: str, operator: str, pattern: str) -> str | None:
-    """Return `value` without the shortest or longest beginning (#) or end (%) that matches `pattern`; None if it is long."""
+    """Return `value` without the shortest or longest beginning (#) or end (%) that matches `pattern`.
+
+    `None` if the value is longer than MAX_CUT.
+    """
     if len(value) > MAX_CUT:
         return None
     matches = re.compile(_expression(pattern), re.DOTALL).fullmatch
@@ -261,7 +268,7 @@ def _cut(value: str, operator: str, pattern: str) -> str | None:
 
 
 def _expression(pattern: str) -> str:
-    """Return the regular expression of a pattern with * and ?; it takes linear time, by giving nothing back."""
+    """Return a regular expression for a pattern with * and ?. It matches in linear time, since it never backtracks."""
     first, *rest = ("".join("." if char == "?" else re.escape(char) for char in part) for part in pattern.split("*"))
     if not rest:
         return first
@@ -269,7 +276,7 @@ def _expression(pattern: str) -> str:
 
 
 def _is_one_word(piece: Piece) -> bool:
-    """Say whether an expansion makes exactly one word, or a part of one: `"$@"` makes any number though it is quoted."""
+    """Return whether an expansion gives exactly one word or a part of one. `"$@"` may give any number of words."""
     match piece:
         case Parameter():
             return piece.quoted and piece.name != "@"
@@ -308,5 +315,5 @@ def _written(piece: Piece) -> str:
 
 
 def is_pattern(word: Word) -> bool:
-    """Say whether a word has a file name pattern in it."""
+    """Return whether a word contains a file name pattern."""
     return word.constant is None and any(isinstance(piece, Glob) for piece in word.pieces)

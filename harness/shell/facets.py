@@ -43,16 +43,16 @@ from harness.shell.syntax import (
 )
 
 MAX_STEPS = 5_000
-"""Commands that are read, those of loops once for each round; a line that needs more is opaque."""
+"""Maximum number of commands read per line. Commands in a loop count once per round. A line with more is opaque."""
 MAX_ROUNDS = 30
-"""Rounds of a `for` loop that are read one by one; of a longer one the value of the variable is not known."""
+"""Maximum rounds of a `for` loop that are read one by one. In a longer loop, the variable counts as unknown."""
 
 
 def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet, ...]:
-    """Return the facets of a command line that is run in `cwd` (absolute; the root of the disk where it is None).
+    """Return the facets of a command line that runs in `cwd` (absolute; `None` is the root of the disk).
 
-    Never raises, never empty. A line that is not plainly understood has an `Opaque` among its facets, which holds loose
-    words and paths for strict rules; what was understood of it keeps its own facets.
+    Never raises; the result is never empty. If a line cannot be parsed fully, the facets include an `Opaque`, with loose
+    words and paths for strict rules, besides those of the parsed parts.
     """
     return _read(text, Witness(disk), cwd or disk.root)
 
@@ -60,10 +60,10 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
 def read_call(
     text: str, disk: Disk, start: PathAccess, *, own_tmpdir: bool = True
 ) -> tuple[tuple[Facet, ...], Witness]:
-    """Return the facets of a command line that starts in `start`, and what the disk said as it was read.
+    """Return the facets of a command line that starts in `start`, and the record of the disk's answers.
 
-    The folder is one of the facets unless it is the root. `own_tmpdir` says that TMPDIR names a private folder if the line
-    writes anything.
+    Unless `start` is the root, a `cd` to it is one of the facets. `own_tmpdir` says that TMPDIR is a private folder if the
+    line writes anything.
     """
     witness = Witness(disk)
     facets = _read(text, witness, start.real, own_tmpdir=own_tmpdir)
@@ -74,7 +74,7 @@ def read_call(
 
 
 def syntax_complaint(text: str) -> str:
-    """Return bash's own complaint about a text that is not bash, or an empty string."""
+    """Return bash's error message for an invalid text, or an empty string."""
     script = parse(text)
     return script.complaint if isinstance(script, Unread) else ""
 
@@ -95,7 +95,7 @@ def _read(text: str, disk: Witness, folder: str, *, own_tmpdir: bool = True) -> 
 
 
 class _LineReader:
-    """Reads the tree of one command line as bash would run it: lists, pipelines, loops and choices, down to simple commands."""
+    """Walks the tree of one command line as bash would run it, down to simple commands."""
 
     def __init__(self, disk: Witness, text: str) -> None:
         self.line = CommandLine(disk, text, self.names_in)
@@ -106,7 +106,7 @@ class _LineReader:
     def script(self, script: Script, state: ShellState) -> Outcome:
         outcome = Outcome(ok=state, failed=None)
         for item in script.items:
-            state = outcome.either() or state  # what bash does not reach is read nevertheless
+            state = outcome.either() or state  # read commands too that bash would not reach
             outcome = self._and_or(item, state)
         return outcome
 
@@ -137,10 +137,10 @@ class _LineReader:
         return outcome
 
     def _piped(self, pipeline: Pipeline, state: ShellState) -> None:
-        """Read the parts of a pipeline: each runs in a shell of its own, and leaves this one as it is.
+        """Read the parts of a pipeline. Each runs in its own shell and does not change the state of this one.
 
-        They run at the same time, so that what one of them changes may be there when the patterns of another are looked up:
-        such a part is read once more, without what the disk says.
+        They run at the same time, so one part may change files that the patterns of another match. Such a part is read a
+        second time, with the matches of patterns unknown.
         """
         before, changes = self.line.disk_changed, []
         states = [state] + [replace(state, fed=True)] * (len(pipeline.commands) - 1)
@@ -160,9 +160,7 @@ class _LineReader:
                 self._command(node, each)
 
     def names_in(self, script: Script, state: ShellState) -> FileNames | None:
-        """Read the script of a `$( )`. Return the facts about the file names that it prints, or `None` if they are
-        unknown.
-        """
+        """Read the script in a `$( )`. Return the facts about the file names that it prints, or `None` if unknown."""
         outer, self._names.pipeline_layer, self._names.printed = self._names.pipeline_layer, self.line.layers, None
         self.script(script, state)
         names, self._names.pipeline_layer, self._names.printed = self._names.printed, outer, None
@@ -179,7 +177,7 @@ class _LineReader:
         if any(
             each.operator not in ("<<", "<<<") and each.target.constant != "/dev/null" for each in node.redirections
         ):
-            # One that fails keeps the command from being run at all.
+            # If a redirection fails, bash does not run the command.
             return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
         return outcome
 
@@ -203,7 +201,7 @@ class _LineReader:
                 assert_never(node)
 
     def _within(self, node: CommandGroup | If | For | While | Case, state: ShellState) -> ShellState:
-        """Add the targets of a compound command's redirections, and return the state of what is in it."""
+        """Add the targets of a compound command's redirections, and return the state inside the command."""
         apply_redirections(self.line, node.redirections, state)
         return state.reading(node.redirections)
 
@@ -217,7 +215,7 @@ class _LineReader:
         return Outcome(ok=ends, failed=ends)
 
     def _loop(self, node: For | While, state: ShellState) -> Outcome:
-        """Read a loop once for each known value; for unknown values once, with the variables that it sets unknown."""
+        """Read a loop once for each known value. If values are unknown, read it once with its variables unknown."""
         changed = assigned_names(node)
         words = first_words(node)
         lines = lines_of(node) if isinstance(node, While) and state.names is not None else None
@@ -225,7 +223,7 @@ class _LineReader:
         if "eval" in words or "" in words:
             raise StopReading("eval in a loop", node.text)
         if not words.isdisjoint(FOLDER_BUILTINS) and not words.isdisjoint(("break", "continue")):
-            state = replace(state, folders=(), stack=None)  # where it is left, and where it goes on, is not known
+            state = replace(state, folders=(), stack=None)  # the folder at the jump is unknown
         if isinstance(node, For):
             check_variable(node.name, node.text)
             state = state.touching(node.name)
@@ -239,12 +237,12 @@ class _LineReader:
         state = replace(state.forgetting(changed).counting(counters), before=())
         after = merged(state, self._round(node, state, lines, names))
         if after is not None and _place(after) != _place(state):
-            # It was another folder in the second round: now none is known.
+            # The second round starts in another folder: read the loop again with the folder unknown.
             after = merged(state, self._round(node, replace(after, folders=(), stack=None), lines, names))
         return Outcome(ok=after, failed=after)
 
     def _loop_values(self, node: For, state: ShellState) -> list[str]:
-        """Return the values that the variable of a `for` takes, as far as the words say them."""
+        """Return the values of a `for` loop's variable. Unknown ones are `Unknown`."""
         expander = self.line.expander(state)
         values = self.line.expanded_words(node.words or (), expander)
         for folder in expander.folders:
@@ -270,7 +268,7 @@ class _LineReader:
             outcome = self.script(node.condition, state)
         begin = outcome.either() or state
         if lines is not None:
-            self.script(node.body, replace(begin, lines=lines, names=names))  # it sets nothing
+            self.script(node.body, replace(begin, lines=lines, names=names))  # the body sets no variables
             return begin
         return merged(outcome.either(), self.script(node.body, begin).either())
 
@@ -284,7 +282,7 @@ class _LineReader:
         return Outcome(ok=ends, failed=ends)
 
     def _test(self, node: Test, state: ShellState) -> Outcome:
-        """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
+        """Read a `[[ ]]`. It reads at most the state of the files that it names, since the parser accepts no other tests."""
         from harness.shell.conditions import NUMBER_TESTS
 
         expander = self.line.expander(state)
@@ -318,7 +316,7 @@ def _holds_integer(value: str) -> bool:
 
 
 def _passes_on(node: Node) -> bool:
-    """Say whether a command reads the pipe in front of it, and writes into the next one what it prints and nothing else."""
+    """Return whether a command certainly reads the pipe before it, and writes exactly its output into the next one."""
     if not isinstance(node, Simple) or not node.words:
         return False
     words = list(node.words)
@@ -330,11 +328,11 @@ def _passes_on(node: Node) -> bool:
         if assignment.name not in ("LC_ALL", "LANG"):
             return False
         words.append(assignment.value)
-    # What runs inside a word may read of the pipe.
+    # A command inside a word may read from the pipe.
     return not any(isinstance(piece, Substitution | ProcessFile) for word in words for piece in word.pieces)
 
 
 def _unfed(outcome: Outcome, before: ShellState) -> Outcome:
-    """Return the state after a compound command: its redirections end with it."""
+    """Return the state after a compound command, whose redirections no longer apply."""
     ok, failed = (None if state is None else replace(state, fed=before.fed) for state in (outcome.ok, outcome.failed))
     return Outcome(ok=ok, failed=failed)

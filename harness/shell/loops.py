@@ -1,4 +1,4 @@
-"""Loops: the variables that a loop sets, and the input of each of its rounds. All of it comes from the syntax tree."""
+"""Loops: the variables that a loop sets, and the input of each round, derived from the syntax tree alone."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ class Lines(Record):
     """Same as in programs.program.Inner: a line end if whole lines are read, otherwise a blank."""
 
     def is_line(self, word: Word) -> bool:
-        """Say whether a word is the line and nothing else, quoted unless no shell would split it."""
+        """Return whether a word is exactly the variable. It must be quoted, unless its values are single words."""
         piece = word.pieces[0] if len(word.pieces) == 1 else None
         return isinstance(piece, Parameter) and piece.name == self.variable and (piece.quoted or self.takes == "*")
 
 
 def lines_of(loop: For | While) -> Lines | None:
-    """Return the lines that a loop reads or gets in each round, or `None` for a loop without such lines."""
+    """Return the loop's variable that holds one line or word per round, or `None` for any other loop.
+
+    `None` too if a command in the body may read the loop's input.
+    """
     if isinstance(loop, For):
         parameters = Lines(variable=loop.name, takes="*")
         return parameters if not loop.redirections and _leaves_the_input(loop.body, parameters) else None
@@ -75,7 +78,7 @@ def _leaves_the_input(body: Script, lines: Lines) -> bool:
 
 
 def _is_plain(node: Simple) -> bool:
-    """Say whether a command sets nothing, runs nothing inside its words, and opens no file for writing but /dev/null."""
+    """Return whether a command sets no variables, runs no commands in its words, and redirects at most to /dev/null."""
     targets = all(each.target.constant == "/dev/null" or each.copies_descriptor for each in node.redirections)
     outputs = all(">" in each.operator and each.descriptor in (None, 1, 2) for each in node.redirections)
     pieces = [piece for word in node.words for piece in word.pieces]
@@ -104,7 +107,7 @@ def _reads_no_input(node: object, lines: Lines) -> bool:
 
 
 def assigned_names(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the variables that a part of the tree may set by itself; what `eval` sets is not among them."""
+    """Return the variables that a part of the tree may set, without those that `eval` sets."""
     names: set[str] = set()
     for node in _nodes(part):
         if isinstance(node, For):
@@ -115,7 +118,7 @@ def assigned_names(part: Node | Script | AndOr) -> frozenset[str]:
 
 
 def _named_by_words(node: Simple) -> set[str]:
-    """Return the variables that `export`, `read` and `unset` are given."""
+    """Return the variables named in the arguments of `export`, `read` or `unset`."""
     if not node.words or node.words[0].constant not in ("export", "read", "unset"):
         return set()
     firsts = [word.pieces[0] for word in node.words[1:] if word.pieces]
@@ -123,7 +126,7 @@ def _named_by_words(node: Simple) -> set[str]:
 
 
 def counted_names(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the variables that a part of the tree sets to integers alone: `i=0`, `i=$((i + 1))`."""
+    """Return the variables that a part of the tree sets only to integers: `i=0`, `i=$((i + 1))`."""
     assignments = [each for node in _nodes(part) if isinstance(node, Simple) for each in node.assignments]
     otherwise = {each.name for each in assignments if not _is_integer(each.value)}
     plainly = {each.name for each in assignments}
@@ -143,13 +146,13 @@ def _is_integer(value: Word) -> bool:
 
 
 def first_words(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the first word of each command in a part of the tree; an empty one for a word that expands."""
+    """Return the first word of each command in a part of the tree. A word with an expansion gives an empty string."""
     commands = (node for node in _nodes(part) if isinstance(node, Simple) and node.words)
     return frozenset(node.words[0].constant or "" for node in commands)
 
 
 def _nodes(part: Node | Script | AndOr) -> Iterator[Node]:
-    """Yield every command of a part of the tree, those inside groups, loops and choices too."""
+    """Yield every command in a part of the tree, including those inside groups, loops and choices."""
     match part:
         case Script():
             inner: Sequence[Node | Script | AndOr] = part.items

@@ -1,6 +1,6 @@
-"""Loose reading: what could be commands and paths in a text that was not understood. Strict rules are tried on all of it.
+"""Loose reading: possible commands and paths in a text that could not be parsed. Strict rules are applied to all of them.
 
-It finds too much on purpose: a strict rule that matches here by mistake costs a question, one that misses costs more.
+It finds too much on purpose: a false match of a strict rule costs only a question, a missed match would be worse.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from harness.regex import regex
 from harness.shell.disk import Disk
 
 MAX_CLUSTER_LETTERS = 24
-"""Maximum number of letters and digits after a single dash; the name of a file may begin after each of them."""
+"""Maximum number of letters and digits after a single dash. A file name may begin after each of them."""
 
 
 def likely_paths(words: Sequence[str]) -> Iterator[str]:
     """Yield possible paths among the operands of a command."""
     for word in path_words(words, options_too=False):
         if word[0] == "~":
-            yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
+            yield f"./{word}"  # quoted, so bash does not expand it, but the program may treat it as the home folder
         yield word
 
 
@@ -32,7 +32,10 @@ def cluster(word: str) -> str:
 
 
 def path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
-    """Yield possible paths among operands, each once: every word, and the possible names of files inside words."""
+    """Yield possible paths among operands, each once: every word, and possible file names inside words.
+
+    With `options_too`, options count too.
+    """
     earlier_words = {""}
     for word in _all_path_words(words, options_too=options_too):
         if word not in earlier_words:
@@ -51,10 +54,9 @@ def _all_path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]
 
 
 def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
-    """Yield the text after `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short
-    option.
+    """Yield possible paths in a word: text after `=`, `@` (`-d @.env`), `:` (`HEAD:.env`), or a short option's letters.
 
-    `whole_trees`: also the folder whose contents a pattern takes wholly (`src/*`).
+    With `whole_trees`, also the folder of a pattern that matches all of its contents (`src/*`).
     """
     if "=" in word:
         yield word.partition("=")[2].removeprefix("@")
@@ -74,7 +76,7 @@ _COMMAND_ENDS = regex(r"[;&|\n()`]+")
 _WORD_ENDS = regex(r"[\s<>{},]+")
 _QUOTES = str.maketrans("", "", "'\"\\")
 _EXPANSIONS = (("${IFS}", " "), ("$IFS", " "), ("${HOME}", "~"), ("$HOME", "~"), ("${PWD}", "."), ("$PWD", "."))
-# `${X:-rm}/y` is the word `X/y`, which is no folder `/y`, and perhaps the word `rm`.
+# `${X:-rm}/y` is read as the word `$X/y` (not as the path `/y`), and also as a possible word `rm`.
 _PARAMETER = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+])?([^{}]*)\}([^\s;&|<>(){}`,]*)")
 
 _PIECES = regex(
@@ -86,13 +88,11 @@ _ESCAPED = regex(r"\\([$`\"\\])")
 
 
 MAX_PATHS = 10_000
-"""Maximum number of different words per text to look up as possible paths; a text with more of them is always
-refused.
-"""
+"""Maximum number of different words per text to look up as possible paths. A text with more is always refused."""
 
 
 def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
-    """Return the facet of a text that was not understood, with all words and paths that may be in it."""
+    """Return the facet of a text that could not be parsed, with all possible commands and paths in it."""
     commands = loose_commands(text)
     accesses, whole_trees = _likely_paths(commands)
     paths = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
@@ -107,8 +107,8 @@ def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -
 
 
 def _likely_paths(commands: Sequence[Sequence[str]]) -> tuple[dict[str, Access], bool]:
-    """Return words that may be paths, with what is done to them, and whether these are all."""
-    # Where a word stands in several commands, the access that counts is the one of which less is known.
+    """Return words that may be paths, with their access, and whether the list is complete."""
+    # For a word in several commands, `EITHER` overrides `READ`.
     accesses: dict[str, Access] = {}
     for words in commands:
         access = Access.READ if only_reads(words) else Access.EITHER
@@ -120,7 +120,7 @@ def _likely_paths(commands: Sequence[Sequence[str]]) -> tuple[dict[str, Access],
 
 
 def loose_commands(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the commands of `text` as words, in two readings: every strict rule is tried on both.
+    """Return the commands in `text` as lists of words, in two readings. Strict rules are applied to both.
 
     The first drops quotes and splits quoted text like the rest, since it may be a command for another shell. The second
     keeps quoted words together and drops redirections, as bash does: `git -c 'a=b c' 2>&1 push` is a push.
@@ -145,7 +145,7 @@ def _without_quotes(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _with_quotes(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield commands with their words dequoted; the target of a redirection is a command of its own, for its path."""
+    """Yield commands with their words dequoted. Each target of a redirection is yielded as its own command, as a path."""
     commands: list[list[str]] = [[]]
     targets: list[str] = []
     word: list[str] = []

@@ -1,9 +1,9 @@
-"""Bash text to a syntax tree (syntax.py), for a strict subset of bash; the rest is `Unread` with a reason.
+"""Parses bash text into a syntax tree (syntax.py). Only a strict subset is accepted; other text is `Unread`, with a reason.
 
-This module reads commands. Their words are read in words.py, their redirections in redirections.py, `[[ ]]` in conditions.py.
+This module parses commands. words.py parses their words, redirections.py their redirections, conditions.py `[[ ]]`.
 
 The grammar is that of POSIX.1-2024, Shell Command Language, 2.10, and of bash(1), SHELL GRAMMAR. Where bash accepts an
-odd form (`if(ls)then`, `! ! x`, `{ (ls) }`), this refuses it: a tree is given only where bash reads the same.
+unusual form (`if(ls)then`, `! ! x`, `{ (ls) }`), this parser refuses it: every tree that it returns is what bash reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from harness.shell.words import WordReader, check_no_array_element
 from harness.text.visible import visible
 
 MAX_CHARACTERS = 10_000
-"""A longer text is not read: a person could not follow it either."""
+"""Maximum length of a text. The user could not review a longer one either."""
 
 _KEYWORD = regex(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|\{|\}|\[\[|select|function|coproc|time|!)(?=[ \t\n;&|<>)\0])"
@@ -68,7 +68,7 @@ _BRACE = frozenset(("}",))
 
 
 def parse(text: str) -> Script | Unread:
-    """Return the tree of `text`, or why there is none. Never raises; linear in the length of the text.
+    """Return the tree of `text`, or an Unread with the reason. Never raises. Takes linear time.
 
     Limits: MAX_CHARACTERS, and MAX_WORDS and MAX_DEPTH of cursor.py.
     """
@@ -84,7 +84,7 @@ def parse(text: str) -> Script | Unread:
 
 
 def _hidden_character(text: str) -> Unread | None:
-    """Find what a person would not see, or see as something else."""
+    """Return an Unread for the first character that is invisible or displayed as another, or `None`."""
     line = text.replace("\n", " ").replace("\t", " ")
     if line.isascii() and line.isprintable():
         return None
@@ -95,14 +95,14 @@ def _hidden_character(text: str) -> Unread | None:
 
 
 class _Parser:
-    """Recursive descent over one text. Every method begins at its first character and ends behind its last."""
+    """Recursive descent parser. Each method starts at the first character of its construct and ends after its last."""
 
     def __init__(self, text: str, depth: int = 0, words: int = 0) -> None:
         self.cursor = Cursor(text, depth, words)
         self.words = WordReader(self.cursor, self)
 
     def whole_text(self) -> Script:
-        """Read the text to its end; of comments alone the script is empty. Stop if there is nothing in it."""
+        """Read the whole text. A text with only comments gives an empty script. Raises Stop if it is blank."""
         cursor = self.cursor
         script = self._script()
         if cursor.text[cursor.position] != END:
@@ -113,7 +113,7 @@ class _Parser:
         return script
 
     def in_parentheses(self) -> Script:
-        """Read commands, of which there must be one, to the closing parenthesis, and past it."""
+        """Read at least one command, up to and including the closing parenthesis."""
         cursor = self.cursor
         script = self._script()
         if cursor.text[cursor.position] != ")":
@@ -125,7 +125,7 @@ class _Parser:
         return script
 
     def in_backquotes(self, text: str) -> Script:
-        """Read the commands of a text of its own, which counts for the limits of this one."""
+        """Read the commands in backquotes, given as a separate text. Its depth and words count in this text's limits."""
         cursor = self.cursor
         inner = _Parser(text, cursor.depth, cursor.words)
         try:
@@ -140,7 +140,7 @@ class _Parser:
     # -- lists
 
     def _script(self, stops: frozenset[str] = _NO_STOPS) -> Script:
-        """Read lists up to a keyword of `stops` or to what can begin no list: `)`, `;;` or the end of the text."""
+        """Read lists up to a keyword in `stops`, `)`, `;;` or the end of the text, none of which is consumed."""
         cursor = self.cursor
         items = []
         while True:
@@ -168,7 +168,7 @@ class _Parser:
                 raise cursor.ends_early("the end of the text where it is not expected")
             rest.append((connector, self._pipeline(self._keyword())))
         text = cursor.text[start : cursor.end]
-        # What ends a list is passed; `)`, `;;` and the end of the text are left to the one who waits for them.
+        # Consume the end of the list, except for `)`, `;;` and the end of the text, which the caller expects.
         if char == "\n":
             cursor.newline()
         elif char == "&" or (char == ";" and cursor.text[cursor.position + 1] not in ";&"):
@@ -276,7 +276,7 @@ class _Parser:
         words.append(word)
 
     def _rest(self, start: int) -> tuple[tuple[Redirection, ...], str]:
-        """Read the redirections behind a compound command; return them, and its whole text."""
+        """Read the redirections after a compound command. Return them, and the text of the whole command."""
         cursor = self.cursor
         cursor.end = cursor.position
         redirections = []
@@ -284,10 +284,10 @@ class _Parser:
             redirections.append(redirection)
         return tuple(redirections), cursor.text[start : cursor.end]
 
-    # -- compound commands; each begins behind its first keyword
+    # -- compound commands; each method starts after the first keyword
 
     def _body(self, stops: frozenset[str]) -> tuple[Script, str]:
-        """Read lists and the keyword of `stops` behind them."""
+        """Read lists and the keyword after them, which must be in `stops`. Return both."""
         cursor = self.cursor
         script = self._script(stops)
         keyword = self._keyword()
@@ -427,11 +427,11 @@ class _Parser:
 
 
 def _assignment(word: Word, text: str, name: str) -> Assignment:
-    """Take the name and the `=` off a word of which `text` is the first piece."""
+    """Split a word into an assignment's name and value. `text` is its first piece, which begins with `name=`."""
     rest = text[len(name) + 1 :]
     pieces = word.pieces[1:]
     if rest:
         pieces = (Literal(text=rest, quoted=False), *pieces)
-    # A line continued inside the name makes this start too small; it is then still inside the word.
+    # If a line is continued inside the name, this start is too small, but still inside the word.
     value = Word(pieces=pieces, start=word.start + len(name) + 1, end=word.end)
     return Assignment(name=name, value=value, start=word.start)

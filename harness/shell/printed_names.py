@@ -1,4 +1,4 @@
-"""Names of files that one command prints and another reads: `git ls-files | head | xargs grep x`.
+"""File names that one command prints and another reads: `git ls-files | head | xargs grep x`.
 
 `HandedNames` puts the names that a command prints (programs/listings.py) into the next command.
 """
@@ -22,25 +22,26 @@ from harness.shell.shell_state import ShellState
 from harness.shell.syntax import Simple
 
 _BEGINS_A_PATH = regex(r"[\w./]")
-"""First character of a start that is not read as an option, as in `-odir/f`."""
+"""First character of a name that programs cannot take for an option (such as `-odir/f`)."""
 _SPLITS = {" ": XARGS_SPLITS, "*": SHELL_SPLITS}
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
 
 
 class HandedNames:
-    """Replaces words that are only determined when the line runs by known names of files: the words that xargs reads,
-    those of a `$(git ls-files)`, the variable of a loop over names.
+    """Replaces words whose value only bash knows at run time with known sets of file names.
+
+    Such words are the input of xargs, a `$(git ls-files)`, and the variable of a loop over names.
     """
 
     def __init__(self, line: CommandLine) -> None:
         self._line = line
         self.pipeline_layer = 0
-        """Number of commands that run commands around the current pipeline."""
+        """Nesting level of the current pipeline (see `CommandLine.layers`)."""
         self.printed: FileNames | None = None
         """Facts about the names that the last command of the pipeline prints. `None` if they are unknown."""
 
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> Use:
-        """Return the use of a command of a pipeline, with its input names filled in; store the names that it prints."""
+        """Return the use of a command in a pipeline, with its input names filled in. Store the names that it prints."""
         if self._line.layers != self.pipeline_layer or state.lines is not None:
             return use
         if use.commands and state.names is not None and not use.gap:  # xargs
@@ -52,9 +53,9 @@ class HandedNames:
         return use
 
     def with_listed(self, argv: tuple[str, ...], state: ShellState) -> tuple[tuple[str, ...], ...]:
-        """Return the words of each run of a command.
+        """Return the words of a command for each of its possible runs.
 
-        If it ends in a `$(git ls-files)` and only reads those files, the words contain their names.
+        If the last word is a `$(git ls-files)` and the command only reads those files, it is replaced with their names.
         """
         last = argv[-1]
         if (
@@ -66,10 +67,10 @@ class HandedNames:
         return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
 
     def _runs(self, inner: Inner, names: FileNames, state: ShellState) -> tuple[tuple[str, ...], ...]:
-        """Return the words of a command with known names instead of its incoming words.
+        """Return the words of a command, with its incoming words replaced with known names.
 
-        If the command reads other files without them, its words without names follow. Empty if it may do more than
-        read these.
+        If the command may run without names and then reads other files, its words without names follow. Empty if the
+        command may do more than read files.
         """
         if not self._can_take(inner, names, state):
             return ()
@@ -80,18 +81,19 @@ class HandedNames:
         more: list[str] = []
         for word in inner.argv:
             once.append(found_name if isinstance(word, Incoming) else word)
-            # A second one shows what a model does with more than one (the second of uniq is written).
+            # Try two names as well, since a program may treat a second one differently (uniq writes it).
             more += [found_name, found_name] if isinstance(word, Incoming) and not word.single else once[-1:]
         without = tuple(word for word in once if word is not found_name)
         tried = (tuple(once), tuple(more), *([without] if inner.empty else []))
         if not all(map(self._only_looks, tried)):
             return ()
-        alone = inner.empty and self._use(without).paths  # then it reads other files
+        alone = inner.empty and self._use(without).paths  # without names it reads other files
         return (tuple(once), without) if alone else (tuple(once),)
 
     def with_line(self, node: Simple, argv: tuple[str, ...], lines: Lines, state: ShellState) -> tuple[str, ...]:
-        """Return the words of a command in a loop over names, with the name instead of the line if the command only
-        reads that file.
+        """Return the words of a command in a loop over names.
+
+        If the command only reads the named file, the loop's variable is replaced with the names.
         """
         names = state.names
         if names is None or len(argv) != len(node.words):
@@ -107,9 +109,7 @@ class HandedNames:
         return tried
 
     def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> FileNames | None:
-        """Return the facts about the names that a command prints. For xargs, these are the names that its command
-        prints.
-        """
+        """Return the facts about the names that a command prints. For xargs, those that the command it runs prints."""
         if use.gap or any(map(steers, state.exported)):
             return None
         if program != "xargs":
@@ -120,7 +120,7 @@ class HandedNames:
         return names_printed(program_of(first.argv[0]), first.argv, None, fed=False)
 
     def _can_take(self, inner: Inner, names: FileNames, state: ShellState) -> bool:
-        """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
+        """Return whether xargs (or a shell) passes the names on unchanged, and the command takes each as a file."""
         split = _SPLITS.get(inner.takes, "")
         if not inner.takes or (inner.takes == "\0") is not names.nul or self._line.disk_changed or not state.folders:
             return False
@@ -150,7 +150,7 @@ class HandedNames:
         )
 
     def _only_looks(self, argv: tuple[str, ...]) -> bool:
-        """Say whether a command does nothing but read what its operands name."""
+        """Return whether a command only reads the files that its operands name."""
         use = self._use(argv)
         more = use.gap or use.network or use.commands or use.scripts or use.remote
         return not more and use.act is Act.LOOKS and all(path.access is Access.READ for path in use.paths)

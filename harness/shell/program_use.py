@@ -1,4 +1,4 @@
-"""The use of a command by the model of its program, and the targets of the paths that the model names."""
+"""The effects (`Use`) of a command according to its program's model, and the targets of the paths in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.shell.redirections import Stdin
 from harness.shell.shell_state import ShellState
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
-"""Folders in which a program of a known name is the known program: only root writes there."""
+"""Folders that only root can write. A program with a known name in them is the known program."""
 
 
 def program_of(name: str) -> str:
@@ -32,7 +32,7 @@ def program_of(name: str) -> str:
 
 
 def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
-    """Return the use of a command by the model of its program; a gap without a model."""
+    """Return the use of a command according to its program's model. Without a model, it is a gap."""
     if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
         from harness.programs.shared import read_alike
 
@@ -67,7 +67,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
         accesses = [each for each in accesses if line.disk.exists(each.real)]
     if path.at_top and use.git_folder is not None:
         tops = tuple(line.disk.git_top(use.git_folder, folder) for folder in state.folders)
-        # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
+        # The model put the folder of -C in front of the word. Remove it to get the path from the top.
         word = path.word.removeprefix(f"{use.git_folder}/")
         accesses += line.resolved(word, path.access, replace(state, folders=tops))
     if path.upwards:
@@ -76,7 +76,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
         accesses = [each for word in words for each in line.resolved(word, path.access, state)]
     if not path.tree or (path.compared and not _compares(line, use, state)):
         return accesses
-    if path.handed is not None:  # named one by one: only what the finder left out is left out
+    if path.handed is not None:  # files are named one by one: only the finder's exclusions apply
         names = path.handed
         if names.tracked is not None:
             return [line.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in accesses]
@@ -104,7 +104,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
 
 
 def _ignore_files(line: CommandLine, path: PathUse, state: ShellState) -> tuple[str, ...]:
-    """Return the paths of the ignore files of a build; empty if the line may have changed them, or the folder is not known."""
+    """Return the paths of a build's ignore files. Empty if the line may have changed them, or the folder is unknown."""
     if len(state.folders) != 1 or state.elsewhere or any(map(_may_change_what_is_ignored, line.facets)):
         return ()
     words = path.ignore_files
@@ -114,10 +114,10 @@ def _ignore_files(line: CommandLine, path: PathUse, state: ShellState) -> tuple[
 def _shown_by_git(
     line: CommandLine, path: PathUse, selection: ShownFiles, folders: Sequence[PathAccess], state: ShellState
 ) -> list[PathAccess]:
-    """Return the folders that git runs in, with the files that it shows or adds there.
+    """Return the folders that git runs in, with the names of the files that it shows or adds there.
 
-    Variables may lead git elsewhere, and what the line did before may have made another repository, or other ignore files:
-    then every file below the folder may be new.
+    Environment variables may change what git selects, and earlier commands of the line may have made another repository or
+    other ignore files. Then all files below the folder count as new.
     """
     steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
     is_new = selection.kind is GitFiles.NEW
@@ -138,11 +138,11 @@ _CHANGES_FILES = frozenset(
     "clone checkout switch restore reset merge pull rebase cherry-pick revert am apply stash clean rm mv worktree "
     "submodule sparse-checkout read-tree checkout-index".split()
 )
-"""Subcommands of git that put other files into the work tree."""
+"""Subcommands of git that may change files in the work tree."""
 
 
 def _may_change_what_is_ignored(facet: Facet) -> bool:
-    """Return whether a part of a line is known to write ignore files, or may make git put others in their place."""
+    """Return whether a facet writes ignore files, or is a git command that may replace them."""
     match facet:
         case Command():
             return _is_git(facet, _CHANGES_FILES) or any(map(_may_change_what_is_ignored, facet.paths))
@@ -155,7 +155,7 @@ def _may_change_what_is_ignored(facet: Facet) -> bool:
 
 
 def _makes_another_repository(line: CommandLine, folders: Sequence[PathAccess]) -> bool:
-    """Return whether the line started a repository earlier, and one of the folders is in a repository already."""
+    """Return whether the line runs `git init`, and one of the folders is in a repository already."""
     if not any(isinstance(facet, Command) and _is_git(facet, {"init"}) for facet in line.facets):
         return False
     tops = (line.disk.git_top(".", folder.real) for folder in folders)
@@ -167,29 +167,30 @@ def _is_git(command: Command, subcommands: AbstractSet[str]) -> bool:
 
 
 def _compares(line: CommandLine, use: Use, state: ShellState) -> bool:
-    """Say whether `git diff` may compare its operands with all that is in them, instead of taking pathspecs.
+    """Return whether `git diff` may compare its operands as files or folders, instead of taking them as pathspecs.
 
-    It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
+    Git does so outside of a repository, and in one that it does not trust. There, each operand must exist.
     """
     return line.disk_changed or all(any(map(line.disk.exists, reals)) for reals in _compared(line, use, state))
 
 
 def _compares_folders(line: CommandLine, use: Use, state: ShellState) -> bool:
-    """Say whether these may be folders."""
+    """Return whether all operands that `git diff` may compare may be folders."""
     return line.disk_changed or all(any(map(line.disk.is_folder, reals)) for reals in _compared(line, use, state))
 
 
 def _compared(line: CommandLine, use: Use, state: ShellState) -> list[list[str]]:
     """Return the paths of the operands that `git diff` may compare.
 
-    Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
+    Stdin (`-`, maybe with the folder of -C in front) is left out, so it counts as a folder: compared with it, the other
+    folder is listed completely.
     """
     words = [path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-"]
     return [[access.real for access in line.resolved(path.word, path.access, state)] for path in words]
 
 
 def may_import(line: CommandLine, state: ShellState) -> bool:
-    """Say whether something in the folder at hand may take the place of a module of Python's library."""
+    """Return whether a file in the current folder may replace a module of Python's library."""
     if line.disk_changed or state.elsewhere or not state.folders:
         return True
     return any(_holds_a_module(line, folder) for folder in state.folders)
@@ -200,14 +201,14 @@ def _holds_a_module(line: CommandLine, folder: str) -> bool:
     if names is None:
         return True
     likely = [name for name in names if _is_module(name)]
-    # A folder without an __init__ comes behind the library.
+    # A folder without `__init__` does not replace a library module.
     return any("." in name or line.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
 
 
 def is_steered(line: CommandLine, names: Sequence[str], state: ShellState) -> bool:
     """Return whether a file of one of these names may be in the current folder or above it.
 
-    The home folder is left out: files there belong to the user. True if the folder is not known.
+    The home folder is left out, since files there are the user's own. True if the current folder is unknown.
     """
     if not names:
         return False
@@ -224,9 +225,9 @@ def _with_above(folder: str) -> list[str]:
 
 
 def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
-    """Return the reason why git in that folder may run programs that the repository names, or an empty string.
+    """Return the reason why git in a folder may run programs that the repository names, or an empty string.
 
-    Every folder that the shell may be in counts.
+    All folders that the shell may be in are checked.
     """
     if state.elsewhere or not state.folders:
         return "the folder that it runs in is not known"
@@ -235,8 +236,9 @@ def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
 
 
 def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellState) -> tuple[tuple[str, ...], str]:
-    """Return the places outside the workspace that git writes (`Disk.git_places`). Empty for other programs, or in
-    doubt.
+    """Return the places outside of the workspace that git writes (`Disk.git_places`).
+
+    Empty for other programs, and if the folder is not certain.
     """
     folder = "" if use.git_folder is None else use.git_folder
     is_known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)

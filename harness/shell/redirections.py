@@ -1,5 +1,4 @@
-"""Redirections: reading one from the text (`read_redirection`), and finding the files that it opens
-(`apply_redirections`).
+"""Redirections: `read_redirection` parses one, `apply_redirections` finds the files that it opens.
 
 The parser calls the first and puts its result into the tree. The reader of the line calls the second for each
 command: each file that a redirection opens becomes a facet, or a path of the command that reads it.
@@ -25,7 +24,7 @@ _PLAIN_TARGET = regex(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 
 
 def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirection | None:
-    """Read the redirection that begins here with `char` (`2>> file`, `<<EOF`), or return None if there is none."""
+    """Read the redirection (`2>> file`, `<<EOF`) that starts here with `char`. Return `None` if there is none."""
     start = cursor.position
     descriptor = None
     if char.isdecimal():
@@ -54,7 +53,7 @@ def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirectio
         cursor.skip()
         target = words.word()
         check_no_array_element(cursor, target)
-        # bash 5.2 expands this target twice: `>&'$(id)'` runs id. Of `>&-x` it takes the dash alone: x is the next word.
+        # bash 5.2 expands this target twice: `>&'$(id)'` runs id. In `>&-x`, only the dash is the target; x is the next word.
         if operator in (">&", "<&") and not (target.plain and _PLAIN_TARGET.fullmatch(target.constant or "")):
             raise cursor.stop(f"a target of {operator} that is more than a plain word", target.start)
     return Redirection(operator=operator, descriptor=descriptor, target=target, start=start, end=cursor.end)
@@ -70,7 +69,7 @@ _ACCESS = {
     ">&": Access.WRITE,
     "<>": Access.EITHER,
 }
-"""Access of each operator to the file that it names. `<&` opens none: `_check_target` refuses one that names a file."""
+"""Access of each operator to its file. `<&` is missing: it opens no file, and `_check_target` refuses one with a file."""
 
 
 class Stdin:
@@ -93,10 +92,10 @@ def apply_redirections(
     *,
     of_command: bool = False,
 ) -> Stdin:
-    """Add each file that redirections open as a facet of the line, and return what the command reads by them.
+    """Add a facet for each file that redirections open, and return the command's redirected input.
 
-    `of_command` says that a simple command has them: a file that it reads (`< file`) is then a path of the command, and no
-    facet by itself. Raises StopReading for a target that is not known.
+    `of_command` says that the redirections belong to a simple command. A file that it reads (`< file`) is then a path of
+    the command instead of a facet. Raises StopReading for an unknown target.
     """
     stdin = NO_STDIN
     for each in redirections:
@@ -104,7 +103,7 @@ def apply_redirections(
         opens_no_file = each.operator in ("<<", "<<<")
         temporary = None if opens_no_file else expander.temporary(each.target)
         value = temporary or expander.value(each.target)
-        # Of several that replace the standard input, the last is what is read.
+        # If several redirections replace stdin, the last one counts.
         if each.descriptor in (None, 0) and "<" in each.operator:
             text = opens_no_file and not isinstance(value, Unknown)
             stdin = Stdin(value if text else None, stdin.paths)

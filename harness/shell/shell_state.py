@@ -16,10 +16,10 @@ MAX_FOLDERS = 4
 
 
 class StopReading(Exception):
-    """Raised if a part changes how the rest of the line runs: no later part can be trusted."""
+    """Raised if a part of the line makes the meaning of the rest unknown."""
 
     def __init__(self, reason: str, part: str) -> None:
-        """Take the reason, for a person, and the piece of the line that it is about."""
+        """Keep the reason, for the user, and the part of the line that it refers to."""
         super().__init__(reason)
         self.reason = reason
         self.part = part
@@ -35,7 +35,7 @@ class ShellState(Record):
     """The known state of the shell at one place of a line. Unknown facts are absent."""
 
     folders: tuple[str, ...]
-    """Every folder, absolute, that it may be in; empty where that is not known."""
+    """Absolute folders that the shell may be in. Empty if unknown."""
     values: Mapping[str, str | None]
     """Variables set in the line, with their value, or `None` if it is unknown. Others have the values of the
     environment.
@@ -43,17 +43,17 @@ class ShellState(Record):
     A `Temporary` represents a path in a known folder, with an unknown name.
     """
     exported: frozenset[str] = frozenset()
-    """Variables that the line hands on to the commands that follow."""
+    """Variables that the line exports to later commands."""
     integers: frozenset[str] = frozenset()
     """Variables that hold an integer of unknown value."""
     before: tuple[str, ...] = ()
-    """Every folder that `cd -` may go to; empty where that is not known."""
+    """Folders that `cd -` may go to. Empty if unknown."""
     stack: tuple[tuple[str, ...], ...] | None = ()
-    """For each `popd`, every folder that it may go to, empty where that is not known; None where their number is not."""
+    """Stack for `popd`: for each entry, the folders that it may be, empty if unknown. `None` if the depth is unknown."""
     elsewhere: bool = False
-    """Whether what runs here does so in another folder, which is not known, while its paths are told as seen from here."""
+    """Whether commands run in another, unknown folder, although their paths are relative to `folders`."""
     fed: bool = False
-    """Whether what runs here reads something that is not in its words (see actions.Command)."""
+    """Whether commands get input from a pipe or a redirection (see actions.Command)."""
     lines: Lines | None = None
     """The variable that holds one of `names` in each round, within the body of a loop over names."""
     names: FileNames | None = None
@@ -61,16 +61,16 @@ class ShellState(Record):
 
     @property
     def has_own_tmpdir(self) -> bool:
-        """Whether TMPDIR names the private folder that the call was given, if it is set at all."""
+        """Whether TMPDIR, if set, is still the private folder of the call."""
         return "TMPDIR" not in self.values and "TMPDIR" not in self.exported
 
     def with_value(self, name: str, value: str | None, *, integer: bool = False) -> ShellState:
-        """Return the state after `name` was set to `value`; `integer`: to some integer, where the value is None."""
+        """Return the state after `name` was set to `value`. With `integer` and `None`, the value is an unknown integer."""
         integers = self.integers | {name} if integer and value is None else self.integers - {name}
         return replace(self, values={**self.values, name: value}, integers=integers)
 
     def holds_integer(self, name: str) -> bool:
-        """Say whether a variable holds an integer for sure."""
+        """Return whether the value of a variable is certainly an integer."""
         value = self.values.get(name)
         return name in self.integers or (value is not None and is_integer(value))
 
@@ -79,16 +79,16 @@ class ShellState(Record):
         return replace(self, exported=self.exported | {name})
 
     def touching(self, name: str) -> ShellState:
-        """Return the state after `name` was set or unset: one that commands are given anyway is handed on changed."""
+        """Return the state after `name` was set or unset. Variables that commands always get count as exported."""
         return self.handing_on(name) if name in PASSED or name in SET or steers(name) else self
 
     def reading(self, redirections: Sequence[Redirection]) -> ShellState:
-        """Return the state within a command with these redirections: whether one of them feeds it."""
+        """Return the state inside a command with these redirections, where `fed` is set if one replaces stdin."""
         fed = any("<" in each.operator and each.descriptor in (None, 0) for each in redirections)
         return replace(self, fed=True) if fed else self
 
     def forgetting(self, names: frozenset[str]) -> ShellState:
-        """Return the state in which the values of `names` are not known."""
+        """Return the state with the values of `names` unknown."""
         if not names:
             return self
         return replace(self, values={**self.values, **dict.fromkeys(names)}, integers=self.integers - names)
@@ -98,29 +98,29 @@ class ShellState(Record):
         return replace(self, folders=folders, before=self.folders, stack=stack)
 
     def counting(self, names: frozenset[str]) -> ShellState:
-        """Return the state in which `names`, whose values are not known, hold integers."""
+        """Return the state in which the unknown values of `names` are integers."""
         return replace(self, integers=self.integers | names) if names else self
 
     def in_a_new_shell(self) -> ShellState:
-        """Return the state of a shell that a command starts: it has only those variables that are handed on to it."""
-        handed = self.exported | {"TMPDIR"}  # which may have been taken away, as by `env -i`
+        """Return the state of a shell that a command starts, which has only the exported variables."""
+        handed = self.exported | {"TMPDIR"}  # TMPDIR may be unset, as by `env -i`
         values = {name: value for name, value in self.values.items() if name in handed}
         return replace(self, values=values, integers=self.integers & self.exported, before=(), stack=())
 
 
 class Outcome(Record):
-    """The state after a command, by whether it succeeded; None where the shell does not go on."""
+    """The states after a command that succeeded or failed. `None` if the shell does not continue in that case."""
 
     ok: ShellState | None
     failed: ShellState | None
 
     def either(self) -> ShellState | None:
-        """Return the state after it, whether it succeeded or not."""
+        """Return the state after the command if it is unknown whether it succeeded."""
         return merged(self.ok, self.failed)
 
 
 def merged(first: ShellState | None, second: ShellState | None) -> ShellState | None:
-    """Return the facts that hold in both states. `None` is the absence of a state."""
+    """Return the facts that are true in both states. If one is `None`, return the other."""
     if first is None or second is None or first is second:
         return first or second
     stack = None
@@ -143,7 +143,7 @@ def merged(first: ShellState | None, second: ShellState | None) -> ShellState | 
 
 
 def _either_value(first: str | None, second: str | None) -> str | None:
-    """Return the value that holds in both cases, or None."""
+    """Return the value if it is the same in both cases, otherwise `None` (unknown)."""
     if first != second:
         return None
     return second if isinstance(second, Temporary) and not second.certain else first

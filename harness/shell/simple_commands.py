@@ -1,7 +1,6 @@
-"""A simple command to facets: what it runs, reads and writes, as the model of its program says.
+"""Turns a simple command into facets. The model of its program says what it runs, reads and writes.
 
-A wrapper and the command that it runs are a facet each. A command that no model covers keeps its words, and each counts as a
-path.
+A wrapper and the command that it runs are separate facets. For a command that no model covers, each word counts as a path.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ from harness.shell.shell_state import Outcome, ShellState, StopReading, check_va
 from harness.shell.syntax import Literal, Redirection, Script, Simple, Substitution, Unread, Word
 
 MAX_LAYERS = 6
-"""Wrappers around wrappers, and shells in shells; deeper is opaque."""
+"""Maximum nesting of wrappers and shells. Deeper nesting is opaque."""
 
 _NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
-"""Places in which the file names that match a pattern may be disclosed."""
+"""Places in which a pattern may list file names without being a path of the command."""
 
 
 class SimpleCommands:
@@ -59,12 +58,12 @@ class SimpleCommands:
         self._names = names
         self._read_script = read_script
         self._run_by: tuple[tuple[str, ...], ...] = ()
-        """The commands, by their words, that run what is read now."""
+        """Words of the enclosing commands that run the current one, outermost first."""
 
     def read(self, node: Simple, state: ShellState) -> Outcome:
-        """Read a simple command of the tree; return the states after it."""
+        """Read a simple command of the tree. Return the states after it."""
         assigned = self._assigned(node, state) if node.assignments else state
-        if not node.words:  # then bash assigns before it redirects, and others after
+        if not node.words:  # bash then assigns before it redirects, other shells after
             if node.assignments and any(each.target.constant is None for each in node.redirections):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             apply_redirections(self._line, node.redirections, assigned)
@@ -96,7 +95,7 @@ class SimpleCommands:
     def _expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
         """Return bash's expansion of a command's words. Raises StopReading if the first of them is unknown."""
         first = node.words[0]
-        if first.constant == "export":  # its words are not matched against files, as in an assignment
+        if first.constant == "export":  # as in an assignment, its words are not matched against files
             if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
                 raise StopReading("export with words that may be split", node.text)
             return tuple(expander.value(word) for word in node.words)
@@ -108,7 +107,7 @@ class SimpleCommands:
         return argv
 
     def _assigned(self, node: Simple, state: ShellState) -> ShellState:
-        """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
+        """Return the state after the assignments of a command. Each sees the values of those before it."""
         for each in node.assignments:
             if not node.words:
                 check_variable(each.name, node.text)
@@ -119,7 +118,7 @@ class SimpleCommands:
             if unknown is not None:
                 known_value = expander.temporary(each.value) or _made_by_mktemp(each.value, state, certain=False)
             state = state.with_value(each.name, known_value, integer=unknown is not None and unknown.integer)
-            # In front of a command, what runs inside a later value is given the variables before it.
+            # In front of a command, a `$( )` in a later value gets the earlier variables in its environment.
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
 
@@ -133,7 +132,7 @@ class SimpleCommands:
         stdin: Stdin,
         patterns: Expander | None = None,
     ) -> Outcome:
-        """Read one command. `inside` is the state that it runs in, `after` that of the shell behind it."""
+        """Read one command. `inside` is the state in which it runs, `after` the state of the shell after it."""
         name = argv[0]
         if isinstance(name, Unknown | Found):
             raise StopReading("a command whose name is not plain", text)
@@ -168,7 +167,7 @@ class SimpleCommands:
         return Outcome(ok=after, failed=after)
 
     def _eval(self, use: Use, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState) -> Outcome:
-        """`eval` runs its text in this very shell: folder and variables change for what follows."""
+        """Read an `eval`. Its text runs in this shell, so its changes of folder and variables stay in effect."""
         self._names.printed = None
         self._add_command(argv, text, inside, use, NO_STDIN, None)
         outcome = Outcome(ok=after, failed=after)
@@ -179,7 +178,7 @@ class SimpleCommands:
     def _read_what_it_runs(self, program: str, use: Use, state: ShellState) -> None:
         """Read the commands and texts that a command runs."""
         if use.act not in (Act.LOOKS, Act.WRAPS) or use.login:
-            # sudo, env -i and start-up files may give other values, or none.
+            # sudo, env -i and start-up files may change or unset variables.
             state = state.forgetting(frozenset((*state.values, "TMPDIR")))
         for command in use.commands:
             if command.argv[0] in BUILTINS_WITHOUT_PROGRAM:
@@ -187,7 +186,7 @@ class SimpleCommands:
             folder = state
             if command.folder:
                 reals = [path.real for path in self._line.resolved(command.folder, Access.READ, state)]
-                # A shell that is started where the folder is the one at hand keeps the name that this has.
+                # A shell started in the current folder keeps that folder's name.
                 same_folders = [
                     f for f in state.folders for p in self._line.resolved(f, Access.READ, state) if p.real in reals
                 ]
@@ -206,7 +205,7 @@ class SimpleCommands:
             self._read_text(script, script, state.in_a_new_shell())
 
     def _read_text(self, text: str, part: str, state: ShellState) -> Outcome:
-        """Read constant text that a shell is given."""
+        """Read constant text that is passed to a shell. Return the states after it."""
         script = parse(text)
         if isinstance(script, Unread):
             raise StopReading(f"in the text for a shell: {script.reason}", part)
@@ -220,7 +219,7 @@ class SimpleCommands:
     def _add_program_text(
         self, argv: tuple[str, ...], text: str, state: ShellState, program: str, program_text: str
     ) -> None:
-        """Add the facet of an interpreter that is given a text: what it does is not known, and the rest of the line is."""
+        """Add an opaque facet for an interpreter that runs a given text. For a shell, raise StopReading instead."""
         reason = f"text that {program} is given to run"
         part = text if program_text in text else f"{text}\n{program_text}"
         if program in SHELLS:
@@ -228,7 +227,7 @@ class SimpleCommands:
         self._line.add_opaque(reason, part, state, given_to=self._facet(argv, text, state))
 
     def _facet(self, argv: tuple[str, ...], text: str, state: ShellState) -> Command:
-        """Return the facet of a command without the facts of its model."""
+        """Return the facet of a command, without the facts from its model."""
         return Command(
             text=text,
             argv=tuple(word.written if isinstance(word, Temporary) else str(word) for word in argv),
@@ -241,7 +240,7 @@ class SimpleCommands:
     def _add_command(
         self, argv: tuple[str, ...], text: str, state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> None:
-        """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
+        """Add the facet of one command. It is opaque if an unknown word or folder may change its meaning."""
         if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):
             self._line.add_opaque(use.gap, text, state)
             return
@@ -260,7 +259,7 @@ class SimpleCommands:
         elif act is Act.WRAPS and shows_something(program, paths):
             act = Act.LOOKS
         opens, claimed = ((), "") if act is Act.LOOKS else git_places(self._line, argv, use, state)
-        if claimed:  # a folder like any other outside
+        if claimed:  # treated like any other folder outside
             paths += self._line.resolved(claimed, Access.WRITE, state)
         self._line.add(
             replace(
@@ -278,7 +277,7 @@ class SimpleCommands:
     def _paths(
         self, argv: tuple[str, ...], state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> list[PathAccess]:
-        """Return every path that a command touches: by its redirections, its patterns, its name and its operands."""
+        """Return all paths of a command: from its redirections, patterns, name and operands."""
         line = self._line
         paths = list(stdin.paths)
         for folder in patterns.folders if patterns is not None else ():
@@ -309,9 +308,7 @@ INVARIANT: each takes an empty operand for a file that does not exist, and none 
 
 
 def _with_temporary(node: Simple, argv: tuple[str, ...], expander: Expander) -> tuple[str, ...]:
-    """Return the words of a command, with variables replaced by the paths of the private temporary folder that they
-    name.
-    """
+    """Return the words of a command, with its variables replaced by their paths in the private temporary folder."""
     program = program_of(argv[0])
     if program not in _TAKE_TEMPORARY or len(argv) != len(node.words):
         return argv
@@ -325,15 +322,13 @@ def _with_temporary(node: Simple, argv: tuple[str, ...], expander: Expander) -> 
 def _makes_no_link(program: str, use: Use) -> bool:
     """Return whether a command puts no link into the private temporary folder."""
     written = [path for path in use.paths if path.word.startswith(TEMPORARY_FOLDER) and path.access is not Access.READ]
-    if program == "mv":  # what it moves there may be one
+    if program == "mv":  # a moved file may be a link
         return all(path.access is Access.EITHER for path in written)
     return program != "cp" or not any(path.tree or path.entry or path.access is Access.EITHER for path in written)
 
 
 def _made_by_mktemp(value: Word, state: ShellState, *, certain: bool) -> Temporary | None:
-    """Return the path that an assignment of `$(mktemp)` sets, or `None` if it is outside the private temporary
-    folder.
-    """
+    """Return the path that an assigned `$(mktemp)` makes, or `None` if it is not in the private temporary folder."""
     piece = value.pieces[0] if len(value.pieces) == 1 else None
     items = piece.body.items if isinstance(piece, Substitution) else ()
     node = items[0].first.commands[0] if len(items) == 1 else None
@@ -353,13 +348,13 @@ def _hides_errors(redirection: Redirection) -> bool:
 
 
 def _is_plain_export(word: Word) -> bool:
-    """Say whether bash leaves a word of export whole: nothing expands, or `NAME=` is written without any quoting."""
+    """Return whether bash does not split a word of `export`: it is constant, or begins with an unquoted `NAME=`."""
     begin = word.pieces[0] if word.pieces else None
     return word.constant is not None or (isinstance(begin, Literal) and not begin.quoted and "=" in begin.text)
 
 
 def _hides_more(argv: Sequence[str]) -> bool:
-    """Say whether a command that no model covers may run or read more than its words show, so that it is opaque."""
+    """Return whether a command that no model covers may run or read more than its words show. It is then opaque."""
     name = name_of(argv[0])
     if name in WRAPPERS or name in SHELLS or (name == "find" and not FIND_RUNS.isdisjoint(argv)):
         return True
@@ -371,6 +366,6 @@ def _hides_more(argv: Sequence[str]) -> bool:
 
 
 def _steers_git(word: str) -> bool:
-    """Say whether git takes a word for more than the path it seems to be (gitglossary(7), pathspec), or runs gpg for it."""
+    """Return whether a word is more to git than a path (gitglossary(7), pathspec), or a format that runs gpg (`%G`)."""
     magic = word.startswith((":(", ":!", ":^", ":/")) or (word[0:1] != "-" and not set("*?[").isdisjoint(word))
     return magic or "%G" in word

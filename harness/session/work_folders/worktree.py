@@ -1,4 +1,4 @@
-"""Worktrees of a repository (git-worktree(1)): adds and forgets them, one at a time. No hook and no filter is run."""
+"""Adds and removes worktrees of a repository (git-worktree(1)), one at a time, without running hooks or filters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT_SECONDS = 0.2
 
 
 def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
-    """Add a worktree of the repository around `source`, in the folder of an attempt. Return it.
+    """Add a worktree of the repository around `source` in the folder of an attempt, and return it.
 
     Raises UsageError for an unknown revision, or one without the folder `source`.
     """
@@ -46,16 +46,16 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
 def add_worktree_of(
     repository: str, commit: str, folder: str, attempt: str, source: str, environment: Mapping[str, str]
 ) -> WorkFolder:
-    """Add a worktree of the repository with the git folder `repository` (absolute) at a commit. Return it.
+    """Add a worktree at a commit of the repository with the git folder `repository` (absolute), and return it.
 
-    `folder` is the one in it that is worked in, and `source` says for a person where the repository comes from. Raises
-    UsageError where the commit does not hold the folder.
+    `folder` is the working directory in it. `source` is the origin of the repository, for messages. Raises UsageError if
+    the commit does not contain the folder.
     """
     programs = programs_of(repository, environment)
     git = Git(environment, folder=repository, filters=programs.filters, hooks=programs.hooks)
     root = os.path.join(attempt, TREE)
     note_place(attempt, repository)
-    # Of an earlier folder of that name that was removed or moved away: git refuses to add a path that it knows.
+    # Git refuses to add a path that it knows. Forget an earlier worktree at this path that was removed or moved.
     problem = forget_worktrees(repository, os.path.dirname(attempt), environment)
     if problem:
         raise UsageError(problem)
@@ -63,7 +63,7 @@ def add_worktree_of(
         _add(git, repository, root, commit)
     git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
     git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
-    # Outside the lock, since checking out takes long. Plumbing runs no hook of a checkout.
+    # Without the lock, since checking out takes long. The plumbing command runs no checkout hook.
     repository_git = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
     repository_git.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
@@ -81,9 +81,9 @@ def add_worktree_of(
 
 
 def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str]) -> str:
-    """Remove a repository's entries for missing worktrees below `folder`. Return the failure, or an empty string.
+    """Remove a repository's entries for missing worktrees below `folder`. Return the problem, or an empty string.
 
-    Git notes the path of each, so that no others are forgotten. (`git worktree prune` forgets every worktree whose
+    Other entries stay, since git records the path of each worktree. (`git worktree prune` would remove all entries whose
     folder is missing at the moment.)
     """
     worktrees = os.path.join(repository, "worktrees")
@@ -125,9 +125,9 @@ def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str
 
 
 def commit_of(top: str, revision: str | None, environment: Mapping[str, str]) -> str:
-    """Return the commit that a revision (else HEAD) names in the work tree `top`. Raises UsageError."""
+    """Return the commit of a revision (default: HEAD) in the work tree `top`. Raises UsageError."""
     git = Git(environment, folder=top)
-    # Git runs in the work tree, which may be a worktree itself: it has a HEAD of its own.
+    # Git runs in the work tree, since that may be a worktree with its own HEAD.
     revision_name = revision or "HEAD"
     try:
         output = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision_name}^{{commit}}"])
@@ -150,7 +150,7 @@ def _add(git: Git, common: str, root: str, commit: str) -> None:
 
 
 def _keep_index(git_dir: str, attempt: str) -> None:
-    """Copy the index and keep its time: git tells from it which times in the index can be relied on."""
+    """Copy the index with its modification time, from which git decides which times in the index are reliable."""
     try:
         shutil.copy2(os.path.join(git_dir, "index"), os.path.join(attempt, INDEX))
     except OSError as error:
@@ -158,10 +158,10 @@ def _keep_index(git_dir: str, attempt: str) -> None:
 
 
 def inside(root: str, relative: str, source: str) -> str:
-    """Return the folder `relative` in a work folder; `source` says for a message what that was made of.
+    """Return the folder `relative` in a work folder. `source` names the origin of the work folder in messages.
 
-    INVARIANT: no part of it is a link. A revision may hold a link instead of any folder, and it may lead out of the worktree:
-    what is done there would be in no patch. Raises UsageError.
+    INVARIANT: no part of the path is a link. A revision may contain a link that leads out of the worktree, and changes made
+    there would be in no patch. Raises UsageError.
     """
     workspace = os.path.normpath(os.path.join(root, relative))
     if not os.path.isdir(workspace):
@@ -184,18 +184,17 @@ def _notes(root: str, programs: Programs) -> tuple[str, ...]:
 
 
 def _one_at_a_time(environment: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Hold the lock for adding and forgetting worktrees, which all tasks of this user share: git lists all while it adds one.
+    """Hold the lock for adding and removing worktrees, since git lists all of them while it adds one.
 
-    Raises UsageError where it cannot be made.
+    All tasks of this user share the lock. Raises UsageError if it cannot be made.
     """
     return locked(os.path.join(State.of(environment).state, "worktrees.lock"))
 
 
 def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
-    """Remove the work folder of an attempt, and the repository's entry for it. Return the problem, or an empty
-    string.
+    """Remove the work folder of an attempt, and its entry in the repository. Return the problem, or an empty string.
 
-    This works also after a kill at any moment. It touches only what was made for the attempt.
+    This works also after a kill at any moment. It removes only files and entries that were made for the attempt.
     """
     root = os.path.join(attempt, TREE)
     problems = [
