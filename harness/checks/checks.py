@@ -94,7 +94,10 @@ class Checks:
         return self._all(replace(self._case(CheckEvent.SESSION_START, session), session_fields=fields))
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
-        """Return the answers about a session that ends. No answer prevents the end; objections are shown to the user."""
+        """Return the answers about a session that ends.
+
+        No answer prevents the end; objections are shown to the user.
+        """
         answers = self._all(replace(self._case(CheckEvent.SESSION_END, session), text=stop))
         for answer in answers:
             if answer.decision is not Decision.AUTO:

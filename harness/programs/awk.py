@@ -1,7 +1,8 @@
 """awk: its options, and awk programs read far enough to know that they only print.
 
-Nothing here runs or rewrites a program. A command is not covered if its program may write a file, run a program, or read
-a file that no operand names. The same holds if a slash may be either a division or the start of a regular expression.
+Nothing here runs or rewrites a program. A command is not covered if its program may write a file, run a program, or
+read a file that no operand names. The same holds if a slash may be either a division or the start of a regular
+expression.
 """
 
 from __future__ import annotations

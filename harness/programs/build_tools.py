@@ -1,9 +1,9 @@
 """Programs that build by rules of a project (make, cmake, ninja, just, bazel), and tools that check files of one
 kind.
 
-Reading the rules may run code (`$(shell ...)`, also with `make -n`), so no builder is classed as `LOOKS`. The effects of
-a checker depend on its configuration, which comes with the project. A checker prints parts of a configuration file that
-it cannot parse.
+Reading the rules may run code (`$(shell ...)`, also with `make -n`), so no builder is classed as `LOOKS`. The effects
+of a checker depend on its configuration, which comes with the project. A checker prints parts of a configuration file
+that it cannot parse.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ _SHFMT = Program(
     refine=_shfmt,
 )
 
-# The configuration of these linters can include other files, or its errors are printed. So a linter with a configuration
-# reads more than its operands.
+# The configuration of these linters can include other files, or its errors are printed. So a linter with a
+# configuration reads more than its operands.
 _LINTER = Program(
     options="""
         -h|--help:info -v|--version:info --verbose --no-color --no-warnings -s|--strict --list-files -f|--format=TEXT

@@ -47,7 +47,10 @@ _ABOUT_ITSELF = frozenset("--version -v -dumpversion -dumpfullversion -dumpmachi
 
 
 def _read_compiler(argv: Sequence[str]) -> Use:
-    """Return the use of a compiler command. Options are not clustered, values may be joined, and any `@FILE` is a gap."""
+    """Return the use of a compiler command.
+
+    Options are not clustered, values may be joined, and any `@FILE` is a gap.
+    """
     if len(argv) == 2 and argv[1] in _ABOUT_ITSELF:
         return Use(act=Act.LOOKS)
     strange = next((word for word in argv[1:] if isinstance(word, Unknown | Found) or word.startswith("@")), None)

@@ -78,7 +78,10 @@ def _built(parsed: Parsed, use: Use) -> Use:
 
 
 def _ignore_files(context: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Return the ignore files that Docker or Podman may read. -f is relative to the working directory or to the context."""
+    """Return the ignore files that Docker or Podman may read.
+
+    -f is relative to the working directory or to the context.
+    """
     names = [
         f"{file}.{kind}"
         for file in ("", *(files or ("Dockerfile", "Containerfile")))
@@ -210,7 +213,7 @@ _COMPOSE = Program(
 
 
 def _compose(argv: Sequence[str]) -> Use:
-    """Read `docker compose` or `docker-compose`. Its global options such as -f accept `-f=x`, which is a gap here."""
+    """Read `docker compose` or `docker-compose`. Its global options also drop the `=` of `-f=x`, which is a gap."""
     if any(re.match("-[A-Za-z]=", word) for word in argv):
         return gap("an option of one letter with = behind it")
     return read_command(_COMPOSE, argv)

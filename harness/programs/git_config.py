@@ -1,7 +1,7 @@
 """Checks whether a repository's configuration can make a git command that only reads run a program.
 
-It is a whitelist: any other key counts as one that names a program. The caller finds and reads the file, and also checks
-the other files that git obeys: config.worktree and the configurations of submodules.
+It is a whitelist: any other key counts as one that names a program. The caller finds and reads the file, and also
+checks the other files that git obeys: config.worktree and the configurations of submodules.
 """
 
 from __future__ import annotations

@@ -48,7 +48,10 @@ def history(parsed: Parsed, use: Use) -> Use:
 
 
 def patches(parsed: Parsed, use: Use) -> Use:
-    """Refine `git diff` and `git show`. They show patches unless an option prevents it, and files of given object ids."""
+    """Refine `git diff` and `git show`.
+
+    They show patches unless an option prevents it, and files of given object ids.
+    """
     return patched(parsed, use, patches=_has_patches(parsed), objects=object_ids(parsed.operands[: parsed.before]))
 
 

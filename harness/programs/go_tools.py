@@ -95,8 +95,8 @@ _GO_CHANGES_MODULES = replace(
     ),
     refine=also_writes("go.mod", "go.sum"),
 )
-# A line in go.mod may require a newer toolchain. Any go command then fetches it (verified by its checksum) and runs it, if
-# the network is open and GOTOOLCHAIN is not `local`. Otherwise `go version` and `go env` only look.
+# A line in go.mod may require a newer toolchain. Any go command then fetches it (verified by its checksum) and runs it,
+# if the network is open and GOTOOLCHAIN is not `local`. Otherwise `go version` and `go env` only look.
 _GO = Program(
     style=Style.SINGLE,
     options="-C=FOLDER",

@@ -131,7 +131,10 @@ def _curl_reads(name: str, value: str, gathered: CommandPaths) -> None:
 
 
 def _form_file(value: str) -> str:
-    """Return the file in `-F NAME=@FILE;type=...`, or an empty string. Raises NotCoveredError if there may be several."""
+    """Return the file in `-F NAME=@FILE;type=...`, or an empty string.
+
+    Raises NotCoveredError if there may be several.
+    """
     content = value.partition("=")[2]
     if "headers=" in content or (content[:1] in ("@", "<") and re.search(r'[",\\]', content)):
         raise NotCoveredError(f"-F {value} may name several files")

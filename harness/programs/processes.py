@@ -81,8 +81,8 @@ def _only_names(parsed: Parsed, use: Use) -> Use:
 
 
 # getent(1). Files of databases; nsswitch.conf(5) may name other sources. A command reads a file of the first table only
-# if it names no key: with a key, it prints only facts that `id` and `ls -l` show too. It reads a file of the second table
-# in any case. Other databases (hosts, networks) are queried from name servers.
+# if it names no key: with a key, it prints only facts that `id` and `ls -l` show too. It reads a file of the second
+# table in any case. Other databases (hosts, networks) are queried from name servers.
 _LISTED_DATABASES = {"passwd": "/etc/passwd", "group": "/etc/group"}
 _CLOSED_DATABASES = {
     "shadow": "/etc/shadow", "gshadow": "/etc/gshadow", "aliases": "/etc/aliases", "ethers": "/etc/ethers"
@@ -112,7 +112,10 @@ def _crontab_loses(words: LooseWords) -> Iterator[str]:
 
 
 def _tput(parsed: Parsed, use: Use) -> Use:
-    """Accept only known capabilities. A terminal may name a program that `init` and `reset` run (terminfo(5), iprog)."""
+    """Accept only known capabilities.
+
+    A terminal may name a program that `init` and `reset` run (terminfo(5), iprog).
+    """
     capabilities = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
     return (
         use

@@ -381,7 +381,10 @@ class Program(Record):
     git: bool = False
     """Whether the program obeys the configuration of a git repository."""
     refine: Refine | None = None
-    """Function that adjusts the use from the tables. It returns the same use, a stricter one, or one with more paths."""
+    """Function that adjusts the use from the tables.
+
+    It returns the same use, a stricter one, or one with more paths.
+    """
     read: Read | None = None
     """Function that replaces the tables. It gets the whole argv."""
     loses: Loses | None = None
@@ -389,8 +392,8 @@ class Program(Record):
     facts: str = ""
     """Other facts about the program, separated by blanks:
 
-    - `files`: it reads each operand as the name of a file, whatever the name. It reads the files in a folder only if its
-      model has the role TREE.
+    - `files`: it reads each operand as the name of a file, whatever the name. It reads the files in a folder only if
+      its model has the role TREE.
     - `only-reads`: no option writes a file that the command names, even if its words were split loosely.
     - `few-variables`: it obeys few environment variables, all of which are in a list (variables.py).
     - `no-input`: it never reads its input. `input-without-files`: it does only if no operand is a file, or one is `-`.

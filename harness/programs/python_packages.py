@@ -1,7 +1,7 @@
 """pip and uv. Other programs for packages of Python are rows of asked.py.
 
-Installing runs code (setup.py, build backends). Looking may also run code, if it starts the interpreter of the project or
-loads plugins.
+Installing runs code (setup.py, build backends). Looking may also run code, if it starts the interpreter of the project
+or loads plugins.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ _UV_PROJECT = f"""
 
 
 def _uv_run(parsed: Parsed, use: Use) -> Use:
-    """Refine `uv run`. `uv run FILE.py` and `uv run -m MODULE` run python. An address or the input is code, so a gap."""
+    """Refine `uv run`.
+
+    `uv run FILE.py` and `uv run -m MODULE` run python. An address or the input is code, so a gap.
+    """
     if not use.commands:
         return replace(use, gap="it runs what its input says")
     words = use.commands[0].argv

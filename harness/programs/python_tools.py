@@ -100,8 +100,8 @@ def _black(parsed: Parsed, use: Use) -> Use:
     return as_trees(parsed, operands_written(parsed, use, Act.CHANGES), _PYTHON_FILES)
 
 
-# The configuration of black cannot name code or files, but its `include` may match all files below an operand, and black
-# prints lines that it cannot parse. So it reads whole trees. Options of the command override the configuration.
+# The configuration of black cannot name code or files, but its `include` may match all files below an operand, and
+# black prints lines that it cannot parse. So it reads whole trees. Options of the command override the configuration.
 _BLACK = Program(
     options="""
         -h|--help:info --version:info -q|--quiet -v|--verbose --check --diff --color --no-color --fast --safe --pyi --ipynb
@@ -112,7 +112,8 @@ _BLACK = Program(
     """,
     refine=_black,
 )
-# isort runs git if the configuration sets skip_gitignore, and git runs programs that the repository's configuration names.
+# isort runs git if the configuration sets skip_gitignore, and git runs programs that the repository's configuration
+# names.
 _ISORT = Program(
     act=Act.RUNS,
     options="""

@@ -7,8 +7,8 @@ A row has up to four columns, separated by ` : `. A line that begins with a blan
 1. The program, or several separated by `/`. Then its subcommands, separated by `, `; `(alone)` is the program without a
    subcommand. A row without subcommands describes the program itself, or the options before its subcommands.
 2. Its effects: an act (looks, writes, changes, runs), `net`, a style (`posix`, `single`, `words`), `obeys=FILE`,
-   `needs=NAME`, and refinements of shared.py: `names`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes without
-   naming them). Or `gap` if no model covers it; the third column is then the reason.
+   `needs=NAME`, and refinements of shared.py: `names`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes
+   without naming them). Or `gap` if no model covers it; the third column is then the reason.
 3. The roles of its operands, as in `Program.operands`; `-` for none.
 4. Its options, as in `Program.options`. A word without a dash is the name of a list, which a line `NAME = ...` defines.
 """
@@ -38,9 +38,9 @@ _NONE = "-"
 class Rows(Mapping[str, Program]):
     """The models in a table, by program. Each model is created at the first request for it.
 
-    `refinements` are functions that the table may name in addition to those of shared.py. Raises ValueError if the table
-    lists a program in two different groups. The lookup of a program raises ValueError or KeyError if one of its rows is
-    invalid.
+    `refinements` are functions that the table may name in addition to those of shared.py. Raises ValueError if the
+    table lists a program in two different groups. The lookup of a program raises ValueError or KeyError if one of its
+    rows is invalid.
     """
 
     def __init__(self, table: str, refinements: Mapping[str, Refine] = {}) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Container
 SHELLS = frozenset(
     "ash bash busybox csh dash elvish fish ksh ksh93 mksh nu posh rbash rksh sh tcsh toybox xonsh yash zsh".split()
 )
-"""Programs that read command lines from their operands, a file or their input. Text not given in an operand is opaque."""
+"""Programs that read command lines from their operands, a file or their input.
+
+Text not given in an operand is opaque.
+"""
 
 WRAPPERS = frozenset(
     # Builtins of shells.
@@ -28,7 +31,10 @@ WRAPPERS = frozenset(
     # Programs that fetch the command from a registry of packages.
     "bunx npx pnpx uvx".split()
 )
-"""Programs and builtins that run a command, or the text of one, in their operands. Strict rules also match that command."""
+"""Programs and builtins that run a command, or the text of one, in their operands.
+
+Strict rules also match that command.
+"""
 
 INTERPRETERS = SHELLS | frozenset(
     "ash awk bash bun busybox cmd csh dash deno doas ed emacs env ex expect fish gawk gdb java jshell julia ksh lua luajit "

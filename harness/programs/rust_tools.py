@@ -2,8 +2,9 @@
 
 If rustup installed them, they are proxies that run the toolchain named in `rust-toolchain.toml`. The line `path =
 "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (tested with rustup 1.29). `.cargo/config.toml` names
-aliases, compilers and wrappers; `cargo tree` starts the compilers and wrappers to get their version. Without any of these
-files, commands that show the version or the packages only look. All others build, which runs code (build.rs, macros).
+aliases, compilers and wrappers; `cargo tree` starts the compilers and wrappers to get their version. Without any of
+these files, commands that show the version or the packages only look. All others build, which runs code (build.rs,
+macros).
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def _no_toolchain(parsed: Parsed, use: Use) -> Use:
 
 
 def _words_behind(pattern: str) -> Refine:
-    """Return a refinement with a gap for operands that do not match. After `--` they are options of rustc or rustfmt."""
+    """Return a refinement with a gap for operands that do not match.
+
+    After `--` they are options of rustc or rustfmt.
+    """
 
     def refine(parsed: Parsed, use: Use) -> Use:
         strange = next(

@@ -48,9 +48,9 @@ def _left_out(patterns: Iterable[str]) -> tuple[str, ...]:
 def _grep_here(parsed: Parsed, use: Use) -> Use:
     """Refine grep. `grep -r` without a file searches the current folder; without -r grep reads its input.
 
-    The last --include or --exclude that matches a file decides (grep(1)). Files that match none are searched, unless the
-    first one is an --include. So --include narrows the names only if it is first, and only an --exclude after the last
-    --include counts.
+    The last --include or --exclude that matches a file decides (grep(1)). Files that match none are searched, unless
+    the first one is an --include. So --include narrows the names only if it is first, and only an --exclude after the
+    last --include counts.
     """
     if not parsed.has("-r", "-R", "-d"):
         return use
@@ -212,7 +212,10 @@ _TREE = Program(
 
 
 def _tree(argv: Sequence[str]) -> Use:
-    """Read a tree command. Options in a cluster take their values from the next words: in `-Lo 2 f`, f belongs to -o."""
+    """Read a tree command.
+
+    Options in a cluster take their values from the next words: in `-Lo 2 f`, f belongs to -o.
+    """
     for word in argv[1:]:
         letters = "" if word.startswith("--") or word[:1] != "-" else word[1:]
         # Only the last letter of a cluster may take a value here. `-L2` is the only joined form.

@@ -41,7 +41,10 @@ _DELIMITERS = frozenset("!\"#$%&'()*+,-./:;<=>?@^_`|~")
 
 
 class _Reader:
-    """A reader of a script. Each method moves the position `at` past the text that it read, or raises _NotVouchedFor."""
+    """A reader of a script.
+
+    Each method moves the position `at` past the text that it read, or raises _NotVouchedFor.
+    """
 
     def __init__(self, script: str) -> None:
         self.script = script

@@ -1,7 +1,7 @@
 """Parts common to several models: paths from words, programs that run commands or code, options of build tools.
 
-A refinement gets the use of a command from the tables, without a gap. It returns the same use or a stricter one, never a
-laxer one.
+A refinement gets the use of a command from the tables, without a gap. It returns the same use or a stricter one, never
+a laxer one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ _NO_QUOTES = str.maketrans("", "", "'\"\\\n")
 
 
 def read_alike(text: str) -> bool:
-    """Return whether dash and similar shells read `text` as bash does, if bash accepts it (POSIX.1-2024, XCU 2; dash(1)).
+    """Return whether dash and similar shells read `text` as bash does, if bash accepts it.
+
+    Sources: POSIX.1-2024, XCU 2; dash(1).
 
     Used for `sh`, which is dash, ash, ksh or bash, depending on the system, and for programs that pass text to `sh -c`.
     A sequence also counts if it appears only after quotes and line continuations are removed.
@@ -236,7 +238,10 @@ def options_first(program: Program) -> Program:
 
 
 def names_only(parsed: Parsed, use: Use) -> Use:
-    """Return a gap for an operand that is not a plain name. It may set a variable (`SHELL=x`), or be text for a shell."""
+    """Return a gap for an operand that is not a plain name.
+
+    It may set a variable (`SHELL=x`), or be text for a shell.
+    """
     for operand in parsed.operands:
         if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
             return replace(use, gap=f"{operand} is not a plain name")

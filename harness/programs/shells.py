@@ -1,8 +1,8 @@
 """Shells, and commands that bash runs itself: echo, printf, test, wait and similar ones, and builtins that run their
 words.
 
-Only the text of `-c` and of `eval` is covered. A script is code, which harness does not read, and the input of a shell is
-a gap. The shell package reads builtins that change the shell for later commands (cd, set, export, read, unset, eval,
+Only the text of `-c` and of `eval` is covered. A script is code, which harness does not read, and the input of a shell
+is a gap. The shell package reads builtins that change the shell for later commands (cd, set, export, read, unset, eval,
 exec ...).
 """
 
@@ -249,7 +249,10 @@ def _other_shell(argv: Sequence[str]) -> Use:
 
 
 def _eval(argv: Sequence[str]) -> Use:
-    """Return the use of `eval`. It joins its words with blanks and runs them in the same shell (POSIX.1-2024, XCU 2.15)."""
+    """Return the use of `eval`.
+
+    It joins its words with blanks and runs them in the same shell (POSIX.1-2024, XCU 2.15).
+    """
     words = argv[2:] if len(argv) > 1 and argv[1] == "--" else argv[1:]
     unclear = next((word for word in words if isinstance(word, Unknown | Found)), None)
     if unclear is not None:
@@ -303,5 +306,5 @@ PROGRAMS = {
         refine=_command,
     ),
     "builtin": wraps(),
-    "exec": wraps(),  # left out: -a (another name, which changes some programs), -c (no environment), -l (a login shell)
+    "exec": wraps(),  # left out: -a (another name for the program), -c (no environment), -l (a login shell)
 }

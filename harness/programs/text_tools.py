@@ -24,7 +24,10 @@ def _begins(word: str) -> tuple[str, ...]:
 
 
 def _plain_operands(parsed: Parsed, use: Use) -> Use:
-    """Return a gap for operands that begin with `+` or `-`. Pagers read `+!rm x` as a command, `-x` as an option or file."""
+    """Return a gap for operands that begin with `+` or `-`.
+
+    Pagers read `+!rm x` as a command, `-x` as an option or file.
+    """
     odd = next(
         (word for word in parsed.operands if word != "-" and any(b[:1] in ("+", "-") for b in _begins(word))), ""
     )

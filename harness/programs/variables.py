@@ -23,7 +23,8 @@ HARMLESS = frozenset(
 )
 """Variables that do not change that a program only reads. They select colours, widths, languages and times.
 
-INVARIANT: no program takes a path or a program from one of them. (TZ=:FILE reads a file of time zones, and prints none.)
+INVARIANT: no program takes a path or a program from one of them. (TZ=:FILE reads a file of time zones, and prints
+none.)
 """
 
 STEERING = frozenset(

@@ -1,7 +1,7 @@
 """Programs that run a command given in their words, as the same user and on this machine: env, timeout, xargs, strace.
 
-The inner command is listed with its exact words, and judged separately. If a wrapper may run other words, or changes the
-effects of the command, it is a gap.
+The inner command is listed with its exact words, and judged separately. If a wrapper may run other words, or changes
+the effects of the command, it is a gap.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
 
 
 def _taken_text(parsed: Parsed) -> str:
-    """Return the separator of the input's words: a NUL, a newline or a blank. Empty for another one, or without input."""
+    """Return the separator of the input's words: a NUL, a newline or a blank.
+
+    Empty for another separator, or if xargs does not read words from its input.
+    """
     if parsed.has("-a") or (parsed.has("-0") and parsed.has("-d")):
         return ""
     if parsed.has("-d"):

@@ -1,8 +1,8 @@
 """Find known secret values in a text, in all their forms.
 
-One pass over a text is enough for any number of values. It reads the bytes of the text as a grid of numbers of four bytes
-each. Each form has one such number for each of the four offsets at which it may begin in the grid. Only forms with a
-number that occurs in the text are then searched for.
+One pass over a text is enough for any number of values. It reads the bytes of the text as a grid of numbers of four
+bytes each. Each form has one such number for each of the four offsets at which it may begin in the grid. Only forms
+with a number that occurs in the text are then searched for.
 """
 
 from __future__ import annotations
@@ -255,8 +255,8 @@ class KnownValues:
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
         """Return the forms that occur in `flat` and, over line ends, in `data`.
 
-        A form counts if it occurs in `flat` more often than in `data`. A form that begins like the mark of a line always
-        counts, because `flat` lacks the beginning of an occurrence at the start of a line.
+        A form counts if it occurs in `flat` more often than in `data`. A form that begins like the mark of a line
+        always counts, because `flat` lacks the beginning of an occurrence at the start of a line.
         """
         return tuple(
             value

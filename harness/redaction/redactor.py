@@ -106,7 +106,10 @@ class Redactor:
         return next((mark for mark in marks_in(text) if mark in self._issued), "")
 
     def note(self, text: str) -> None:
-        """Note the marks in `text` as issued. For marks that were made when a conversation was recorded (`marks_of`)."""
+        """Note the marks in `text` as issued.
+
+        For marks that were made when a conversation was recorded (`marks_of`).
+        """
         self._issued.update(marks_in(text))
 
     @property
@@ -153,7 +156,10 @@ class Redactor:
         return _joined(_beside_marks(text, spans)) if spans else spans
 
     def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:
-        """Return `text` with the secrets found replaced, and count them in `hits`. Without any, return the same object."""
+        """Return `text` with the secrets found replaced, and count them in `hits`.
+
+        Without any, return the same object.
+        """
         pieces, end = [], 0
         for span in self._spans(text, search):
             hits[span.rule] = hits.get(span.rule, 0) + 1

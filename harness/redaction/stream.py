@@ -247,7 +247,10 @@ class RedactedStream:
         )
 
     def _before_a_key(self, settled: int) -> int:
-        """Return the start of a key that may continue, or `settled`. The key is checked again after a quarter more text."""
+        """Return the start of a key that may continue, or `settled`.
+
+        The key is checked again after a quarter more text.
+        """
         begin = open_block(self._text, self._run)
         if begin is None or begin >= settled or len(self._text) - begin >= _MOST_IN_A_SECRET:
             return settled

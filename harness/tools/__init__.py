@@ -105,8 +105,8 @@ def optional_tools(
 ) -> tuple[Tool, ...]:
     """Return the tools of tool_kinds.OPTIONAL_TOOLS in `names` that do not need the loop.
 
-    `ask` asks the user a question, and returns `None` if no user is present. `helpers` returns the runner of helpers, or
-    `None` if helpers are not available.
+    `ask` asks the user a question, and returns `None` if no user is present. `helpers` returns the runner of helpers,
+    or `None` if helpers are not available.
     """
     tools: list[Tool] = []
     if "delegate" in names:

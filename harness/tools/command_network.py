@@ -73,7 +73,7 @@ class CommandNetwork:
         return {"connections": [each.fields() for each in self.connections], "connection_count": self.total}
 
     def notes(self, *, failed: bool) -> list[str]:
-        """Return notes on a finished command: its refused connections and, if it failed without a connection, its hosts."""
+        """Return notes on a finished command: the refused connections, and its hosts if it failed without a connection."""
         refused = [each for each in self.connections if each.why_not]
         notes = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
         if failed and not any(not each.why_not for each in self.connections):

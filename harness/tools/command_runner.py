@@ -81,11 +81,11 @@ class CommandRunner:
         """Prepare to run commands in `workspace`.
 
         `environment` is the source of the few variables that a command gets (default: that of this process). `walls`
-        builds the walls around commands (default: those of this machine). `temporary` is the TMPDIR of commands that may
-        write (default: a separate folder, removed with this object). `images` stores the content of protected places; if
-        it is `None`, no content is stored. `outputs` stores the full text of shortened output. `on_output` receives
-        output, ten times per second. `stops` returns the number of interrupts by the user since the call began; the
-        second one kills at once. `pace` limits the steps of ending a command.
+        builds the walls around commands (default: those of this machine). `temporary` is the TMPDIR of commands that
+        may write (default: a separate folder, removed with this object). `images` stores the content of protected
+        places; if it is `None`, no content is stored. `outputs` stores the full text of shortened output. `on_output`
+        receives output, ten times per second. `stops` returns the number of interrupts by the user since the call
+        began; the second one kills at once. `pace` limits the steps of ending a command.
         """
         self.workspace = workspace
         self.limits = limits
@@ -170,8 +170,8 @@ class CommandRunner:
     ) -> tuple[Ended, HeldTo | None, CommandNetwork | None]:
         """Run a command to its end, within walls unless it runs unconfined. Raises ToolError and OSError.
 
-        Return its end, the enforced confinement, and its separate network; the last two may be `None`. A command on a lent
-        terminal has no time limit, as it waits for the user.
+        Return its end, the enforced confinement, and its separate network; the last two may be `None`. A command on a
+        lent terminal has no time limit, as it waits for the user.
         """
         from harness.process.command import STANDARD_PACE, run_group
         from harness.process.start import Launch, find_bash
@@ -222,7 +222,10 @@ class CommandRunner:
                 confinement.close()
 
     def _live(self, neighbour: Neighbour | None) -> Live | None:
-        """Return the receiver of a command's output. With `neighbour`, output is passed on in the order of the calls."""
+        """Return the receiver of a command's output.
+
+        With `neighbour`, output is passed on in the order of the calls.
+        """
         from harness.process.capture import Live
 
         if self._on_output is None:

@@ -213,12 +213,14 @@ class CommandWalls:
         terminal: bool = False,
         by_host: bool = False,
     ) -> Confinement | None:
-        """Return the walls for one command, or `None` if it runs without. The thread that starts the command enters them.
+        """Return the walls for one command, or `None` if it runs without.
 
-        `hold` are further absolute paths to keep unchanged, as far as these walls can. `temporary` returns the folder for
-        temporary files of commands that may write, and may create it. `terminal` means that the standard streams are a
-        separate terminal. `by_host` means that a command that may reach only some hosts gets a separate network from the
-        caller; otherwise it reaches no host. Missing folders that a rule grants are created.
+        The thread that starts the command enters the walls.
+
+        `hold` are further absolute paths to keep unchanged, as far as these walls can. `temporary` returns the folder
+        for temporary files of commands that may write, and may create it. `terminal` means that the standard streams
+        are a separate terminal. `by_host` means that a command that may reach only some hosts gets a separate network
+        from the caller; otherwise it reaches no host. Missing folders that a rule grants are created.
 
         Raises ToolError if required walls cannot be enforced, and NotConfinedError if the system refuses them.
         """
@@ -496,7 +498,8 @@ class HeldTo(Record):
 def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
     """Return notes on the walls around a command: their gaps, and errors in its output that they may have caused.
 
-    The output of a command that did not fail may be any text (`grep -r`), so only error messages of programs count in it.
+    The output of a command that did not fail may be any text (`grep -r`), so only error messages of programs count in
+    it.
     """
     notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held_to.gaps[:MAX_PLACES]]
     if not failed and not _COMPLAINT.search(output):

@@ -1,7 +1,7 @@
 """The tool `delegate`: a helper does a task in a separate conversation, and returns its answer.
 
-A helper has no more rights than its caller: its calls go through the same gate, under the same policy or a stricter one.
-So a helper that only reads needs no approval. One that may write is judged like any unknown tool.
+A helper has no more rights than its caller: its calls go through the same gate, under the same policy or a stricter
+one. So a helper that only reads needs no approval. One that may write is judged like any unknown tool.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class DelegateTool:
         return self._done(action, None)
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:  # noqa: ARG002
-        """Run the task like `run`, in parallel with other helpers. `seconds` is not used; a helper has its own limits."""
+        """Run the task like `run`, in parallel with other helpers.
+
+        `seconds` is not used, as a helper gets a share of the remaining time.
+        """
         return self._done(action, neighbour)
 
     def _done(self, action: Action, neighbour: Neighbour | None) -> ToolOutput:

@@ -90,8 +90,8 @@ class EditFileTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the new content as it was judged, and return the diff.
 
-        Raises ToolError if the edit does not apply, if the file cannot be written, or if the path or the file has changed
-        since it was judged.
+        Raises ToolError if the edit does not apply, if the file cannot be written, or if the path or the file has
+        changed since it was judged.
         """
         request = action.request
         if not isinstance(request, EditFileRequest):
@@ -116,8 +116,8 @@ class EditFileTool:
                 raise binary(path, old.data, len(old.data))
         except ToolError as error:
             return EditFileRequest(path=path, change=unable(error))
-        # A unique old_string shows that the model has read the file. With replace_all, old_string may be a single letter,
-        # so the file must have been read. If it was read, it must not have changed since.
+        # A unique old_string shows that the model has read the file. With replace_all, old_string may be a single
+        # letter, so the file must have been read. If it was read, it must not have changed since.
         baseline = self._baselines.get(path.real)
         if baseline is None and any(edit.occurrences is Occurrences.ALL for edit in edits):
             message = f"Read the file before you set replace_all: {display_path(path)}. Nothing was written."

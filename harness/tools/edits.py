@@ -121,8 +121,8 @@ def _in_list(unmatched: Unmatched, number: int, count: int) -> Unmatched:
 def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = None) -> Spliced | Unmatched:
     """Return `data` with the old text of one edit, which is not empty, replaced by the new.
 
-    An exact match is preferred. If there is none, CR LF and LF count as equal. Line ends in the new text are converted to
-    those of the replaced text, or of the line around it, unless the edit changes only line ends.
+    An exact match is preferred. If there is none, CR LF and LF count as equal. Line ends in the new text are converted
+    to those of the replaced text, or of the line around it, unless the edit changes only line ends.
     """
     work = _Work(data) if work is None else work
     if not edit.new.isascii() and not work.is_utf8:
@@ -229,8 +229,8 @@ def _spans(data: bytes, search: _Search) -> Iterator[Span]:
 class _Places:
     """Converter of positions in the text with LF to positions in the data with CR LF. Used from left to right only.
 
-    INVARIANT: the data up to `_place`, with LF instead of CR LF, is the text up to `_position`. `_place` is never between
-    CR and LF.
+    INVARIANT: the data up to `_place`, with LF instead of CR LF, is the text up to `_position`. `_place` is never
+    between CR and LF.
     """
 
     def __init__(self, data: bytes) -> None:

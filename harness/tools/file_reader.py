@@ -57,7 +57,10 @@ class FileReader(Protocol):
         ...
 
     def takes(self, start: bytes) -> bool:
-        """Return whether a file that begins with `start` has the format. The first reader that returns true reads it."""
+        """Return whether a file that begins with `start` has the format.
+
+        The first reader that returns true reads it.
+        """
         ...
 
     def read(self, opened: OpenedFile) -> ToolOutput:

@@ -60,7 +60,10 @@ class ForbiddenFiles(Record):
 
 
 def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
-    """Return the files among `names` that rules forbid for `access`, or ask about. `with_any_name` returns such names."""
+    """Return the files among `names` that rules forbid for `access`, or ask about.
+
+    `with_any_name` returns such names.
+    """
     matched_names = _match_names(rules, access, names)
     files = tuple(name for name in matched_names if not _is_any_name(name))
     rule = matched_names[files[0]] if files else next(iter(matched_names.values()), None)

@@ -37,8 +37,8 @@ def look_up(name: str, port: int) -> Iterable[str]:
 def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up) -> Route:
     """Return the route to `host:port` if the list of hosts permits it. Never raises.
 
-    A route without an address has a reason. INVARIANT: a route contains only checked addresses. The name is not resolved
-    again, as the answer could differ.
+    A route without an address has a reason. INVARIANT: a route contains only checked addresses. The name is not
+    resolved again, as the answer could differ.
     """
     try:
         host, port = split_port(target)

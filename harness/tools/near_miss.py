@@ -1,7 +1,9 @@
-"""Explain why a text was not found in a file, so that the next attempt can succeed. It never finds a match. Pure functions.
+"""Explain why a text was not found in a file, so that the next attempt can succeed.
 
-The input of every step is bounded, so that the worst file takes less than half a second; a test counts the steps. The time
-of a step is linear in its bounded input, except for the comparison of a few words.
+It never finds a match. Pure functions.
+
+The input of every step is bounded, so that the worst file takes less than half a second; a test counts the steps. The
+time of a step is linear in its bounded input, except for the comparison of a few words.
 """
 
 from __future__ import annotations
@@ -103,7 +105,10 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
 
 
 def _applied(data: bytes, new: str) -> str:
-    """Return a sentence with the line of the new text in the file. Empty if it is missing, or short and part of a word."""
+    """Return a sentence with the line of the new text in the file.
+
+    Empty if it is missing, or short and part of a word.
+    """
     if not new.strip():
         return ""
     with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data

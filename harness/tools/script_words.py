@@ -20,9 +20,9 @@ MAX_BYTES = 1_000_000
 def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
     """Return the command line, with its placeholders filled.
 
-    Raises ToolError if a value would be read as an option, if a word contains a NUL, or if the line is too long. A value
-    would be read as an option if its word begins with `-` only after filling, unless it follows `--` with only values in
-    between.
+    Raises ToolError if a value would be read as an option, if a word contains a NUL, or if the line is too long. A
+    value would be read as an option if its word begins with `-` only after filling, unless it follows `--` with only
+    values in between.
     """
     words: list[str] = []
     only_operands = False

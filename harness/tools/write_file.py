@@ -74,9 +74,9 @@ class WriteFileTool:
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action, with the diff to the present content as its preview.
 
-        A file that cannot be written also gives an action. `run` raises the reason after the call was judged, because the
-        reason may reveal content. Such an action is judged like a read, unless a rule about the write matches. A write
-        without a change is judged in the same way, because it also reveals content.
+        A file that cannot be written also gives an action. `run` raises the reason after the call was judged, because
+        the reason may reveal content. Such an action is judged like a read, unless a rule about the write matches. A
+        write without a change is judged in the same way, because it also reveals content.
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
