@@ -21,12 +21,12 @@ TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
 
 
 def times_rows(width: int) -> list[Row]:
-    """Return the rows that say for how long a grant may hold, each with its number."""
+    """Return a numbered row for each possible duration of a grant."""
     return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
 
 
 def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
-    """Return the rows that show what may be granted, whole: each choice with its number."""
+    """Return the rows of the possible grants, uncut: each choice with its number."""
     rows: list[Row] = []
     choice_lines = [tuple(_lines(choice, usual)) for choice in offer.choices]
     names = [cells(safe_line(one_line(name))) for lines in choice_lines for name, may, _ in lines if name and may]
@@ -52,9 +52,10 @@ def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
 
 
 def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]:
-    """Yield the names that a choice covers and their effects, not yet safe to show.
+    """Yield the names that a choice covers, and their effects. Not yet safe to show.
 
-    Several commands with the same effects share one line. The workspace is not named, and caches not one by one.
+    Consecutive commands with the same effects share one line for them. The workspace is not named, and caches are only
+    named together.
     """
     only = "  (cannot be kept: ends with this session)" if choice.session_only else ""
     caches = _caches(usual)
@@ -69,5 +70,5 @@ def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]
 
 
 def _caches(usual: Usual) -> Sequence[str]:
-    """Return the places besides the workspace that every allowed command may write."""
+    """Return the places outside the workspace that every permitted command may write."""
     return [place for place in usual.write if place.startswith(("/", "~"))]

@@ -1,8 +1,8 @@
-"""Source code in colours: lines of text, and what each part of them is. The lexers are those that rich draws code with.
+"""Source code in colours: lines of text, with a tint for each part. Uses the lexers with which rich draws code.
 
-INVARIANTS: a lexer is given what is safe to show already, and only says where colours begin and end: no text of its making
-is shown. Its work is bounded by characters, not by a clock: time grows with the square of them at worst, and a line is
-lexed with at most LONGEST characters before it.
+INVARIANTS: a lexer gets text that is already safe to show, and only determines where colours begin and end; text from a
+lexer is never shown. Its work is bounded by characters, not by a clock: time grows at worst with their square, and a
+line is lexed with at most LONGEST characters before it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from harness.terminal.row_text import Row, Tint, line_rows, safe_line
 from harness.terminal.styles import Fill, Ink
 
 LONGEST = 400
-"""Characters of a line that is coloured; a longer one is shown plain."""
+"""Maximum number of characters in a coloured line. A longer one is shown without colours."""
 MOST_WORK = 12_000_000
-"""Maximum work for one text: the sum of squares of lexed characters, some 2,000 lines of usual code."""
+"""Maximum work for one text: the sum of the squares of lexed characters. Enough for about 2,000 lines of usual code."""
 LANGUAGES = frozenset(
     "bash c c++ cpp css diff dockerfile go html ini java javascript js json jsx kotlin lua make makefile markdown md perl "
     "php python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
 )
-"""Names of languages that are coloured: of the lexers of pygments those that many people use, and that a test has tried."""
+"""Names of coloured languages: widely used ones whose lexers from pygments are covered by a test."""
 _ENDINGS = {
     "bashrc": "bash", "cc": "cpp", "cfg": "ini", "cjs": "js", "cxx": "cpp", "h": "c", "hpp": "cpp", "htm": "html",
     "kt": "kotlin", "mjs": "js", "mk": "make", "mts": "ts", "patch": "diff", "pl": "perl", "pm": "perl", "pyi": "python",
     "svg": "xml", "zshrc": "zsh",
 }  # fmt: skip
-"""Languages by the ending of file names, if the ending is not the language's name. A name without a dot is its own
-ending.
-"""
+"""Languages by file name suffix, for suffixes that are not names in LANGUAGES. A name without a dot is its own suffix."""
 _INKS = {
     ("Comment",): Ink.COMMENT,
     ("Comment", "Preproc"): Ink.KEYWORD,
@@ -50,26 +48,26 @@ _INKS = {
     ("Name", "Variable"): Ink.TYPE,
     ("Operator", "Word"): Ink.KEYWORD,
 }
-"""Inks of a lexer's tokens, by the beginning of their kind; all others are plain."""
+"""Inks of a lexer's tokens, by the first parts of the token type. Other tokens are plain."""
 _GOES_ON = frozenset((Ink.COMMENT, Ink.STRING))
 _PROBE = "\nx*/-->"
-"""A letter on a line of its own, and what ends a comment: many lexers know none without an end."""
+"""A letter on a separate line, and ends of comments, because many lexers do not recognize an unclosed comment."""
 
 
 def language_of(path: str) -> str:
-    """Return the language of a file by its name; empty for one without colours."""
+    """Return the language of a file by its name. Empty if it is not coloured."""
     ending = path.rpartition("/")[2].rpartition(".")[2].lower()
     return ending if ending in LANGUAGES else _ENDINGS.get(ending, "")
 
 
 class Highlighter:
-    """One text, line by line: a string or a comment of several lines goes on in the next."""
+    """Colours one text line by line. A string or comment may continue over several lines."""
 
     def __init__(self, language: str) -> None:
-        """Take the name of a language, as written after a fence. An unknown one colours nothing."""
+        """`language` is a name as written after a fence. An unknown language gets no colours."""
         self._language = language if language in LANGUAGES else ""
         self._open = ""
-        """The lines in which a string or a comment began that is still open, as far as they are short."""
+        """The lines since the start of an open string or comment; only the last one if they are too long."""
         self._work = 0
 
     def line(self, line: str) -> tuple[Tint, ...]:
@@ -106,8 +104,10 @@ def code_rows(
     next_gutter: str = "",
     strong: bool = False,
 ) -> Iterator[Row]:
-    """Yield the rows of code (hostile) as `row_text.rows_of` does, on the ground of code and in its colours; `strong`: in
-    letters that are seen first."""
+    """Yield the rows of code (hostile text) like `row_text.rows_of`, with the background and colours of code.
+
+    With `strong`, the text is emphasized.
+    """
     for line in lines:
         safe = safe_line(line)
         tints = (*((Tint(0, len(safe), Ink.STRONG),) if strong else ()), *highlighter.line(safe))
@@ -116,9 +116,9 @@ def code_rows(
 
 
 def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
-    """Return the coloured parts of a text, and the start of a string or comment that is open at its end, or -1.
+    """Return the coloured parts of a text, and the start of a string or comment that is open at its end (or -1).
 
-    A letter on an added line shows whether one is open. A lexer that fails has found nothing.
+    To detect an open one, a probe with a letter is lexed after the text. If the lexer fails, nothing is coloured.
     """
     lexer = _lexer(language)
     tints: list[Tint] = []
@@ -143,7 +143,7 @@ def _ink(kind: tuple[str, ...]) -> Ink | None:
 
 @cache
 def _lexer(language: str) -> Any:
-    """Return the lexer of a language, which is made once; pygments has no types."""
+    """Return the lexer of a language, from a cache. `Any`, because pygments has no types."""
     from rich.syntax import Syntax  # 60 ms, with pygments
 
     return Syntax("", language).lexer

@@ -1,4 +1,4 @@
-"""The keys on one screen: as many columns as fit, never more rows than the terminal has."""
+"""A panel of all keys: as many columns as fit, and never more rows than the terminal has."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from harness.record import Record
 from harness.terminal.row_text import cells, fitted
 
 LEAST_COLUMN = 38
-"""Cells of one column: a narrower terminal gets one, and what does not fit is cut."""
+"""Minimum width of a column, in cells. A narrower terminal gets one column, with cut texts."""
 
 
 class KeyWords(Record):
-    """A key, and what it does."""
+    """A key and its effect."""
 
     key: str
     does: str
-    """The effect in a few words, for the one screen."""
+    """The effect in a few words, for the panel."""
     more: str = ""
     """The effect in a sentence, for /help. Empty if the few words suffice."""
 
 
 def panel_rows(keys: Sequence[KeyWords], width: int, height: int) -> Iterator[tuple[str, str]]:
-    """Yield pieces of rows, each with what it is (`key` or `does`): the most important keys first, down the columns."""
+    """Yield pieces of rows, each with its kind (`key` or `does`). Keys fill the columns from top to bottom."""
     columns = max(min(width // LEAST_COLUMN, 3), 1)
     rows = min(-(-len(keys) // columns), max(height, 1))
     visible_keys = keys[: rows * columns]

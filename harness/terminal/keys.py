@@ -1,7 +1,7 @@
-"""Keys of a question, read from the terminal one at a time. What was typed ahead or pasted is dropped.
+"""Keys of a question, read from the terminal one at a time. Keys that were typed ahead or pasted are dropped.
 
-Reads the terminal's bytes itself: a library that takes sequences apart for line editing makes keys out of what it does
-not know (`ESC [ ? y`), and a key here is an answer. What counts is one byte that came alone.
+Reads the bytes of the terminal directly. A line editing library would turn parts of unknown sequences (`ESC [ ? y`) into
+keys, and here a key is an answer. Only a byte that arrives alone counts as a key.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from harness.session.config.declared import LEAST_DEAD_SECONDS
 from harness.terminal.escape_sequences import ESC, PASTE_BEGINS, PASTE_ENDS, key_of, typed_text
 
 PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
-"""Switch bracketed paste on and off (xterm's control sequences): the terminal then says where a paste begins and ends."""
+"""Sequences that switch bracketed paste on and off (xterm). When on, the terminal marks the start and end of a paste."""
 
 _IFLAG, _LFLAG, _CC = 0, 3, 6
-"""Places in what tcgetattr returns."""
+"""Indexes in the result of tcgetattr."""
 _NO_KEY = b"\0" if sys.platform == "linux" else b"\xff"
-"""_POSIX_VDISABLE, which no key sends (Linux: termios(3); BSD and macOS: <unistd.h>)."""
+"""_POSIX_VDISABLE, which switches a special character off (Linux: termios(3); BSD and macOS: <unistd.h>)."""
 
 
 class Interrupts(Enum):
     """The effect of Ctrl-C, Ctrl-Z and Ctrl-S."""
 
     SIGNALS = "signals"
-    """The same as in every program: during a turn, the reader of keys may be an idle thread."""
+    """They have their usual effects. For use during a turn, when the thread that reads keys may be idle."""
     KEYS = "keys"
-    """They are bytes among the others, in their place, and never lost between two calls: at a question."""
+    """They are read as bytes, in order with others, so that none is lost between two calls. For use at a question."""
 
 
 def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
-    """Return a changed copy of `mode` (of tcgetattr): single keys without echo, Enter different from Ctrl-J."""
+    """Return a changed copy of `mode` (from tcgetattr): single keys without echo, and Enter distinct from Ctrl-J."""
     keys = [*mode[:_CC], list(mode[_CC])]
     keys[_IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
     keys[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
@@ -59,9 +59,7 @@ def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
 
 @contextmanager
 def kept_mode(descriptor: int) -> Iterator[None]:
-    """Restore the terminal's present mode at the end, with keys typed meanwhile kept. Does nothing without a
-    terminal.
-    """
+    """Restore the terminal's present mode at the end of the block. Typed keys are kept. No effect without a terminal."""
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
@@ -77,23 +75,26 @@ def kept_mode(descriptor: int) -> Iterator[None]:
 
 
 ALONE_SECONDS = 0.05
-"""Seconds within which bytes belong to the previous ones: a paste, the sequence of a function key, or hasty typing.
+"""Seconds within which further bytes belong to the same input: a paste, a function key's sequence, or hasty typing.
 
-Keys of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more between two keys.
+Keys of a paste arrive within a millisecond, even over a network. A hand needs at least 80 ms between two keys.
 """
 SURE_SECONDS = 0.25
-"""The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
-anyway; what refuses or shows does not wait."""
+"""Seconds without further bytes after which a key that acts counts as an answer.
+
+The time is longer because `y` may begin a sentence of a user who believes that they are typing ahead. A user who answers
+waits anyway. Keys that refuse or only show something need no longer wait.
+"""
 ACTS = frozenset("yspehkxYSPEHKX123456789\t")
-"""Keys that allow, grant, change or end something, at any step of a question."""
+"""Keys that permit, grant, change or end something, at any step of a question."""
 TYPING_SECONDS = 0.01
-"""The same while words are typed: a hand may roll over keys, a paste does not wait."""
+"""Seconds within which bytes belong together while text is typed: less, because a fast hand may roll over keys."""
 NOISY_SECONDS = 20.0
-"""Maximum seconds of constant typing; a keyboard that never rests counts as no."""
+"""Maximum seconds of constant input. A keyboard that never rests counts as a no."""
 PASTE_SECONDS = 1.0
-"""A paste whose end does not come for so long has ended."""
+"""Seconds without input after which an unfinished paste counts as ended."""
 MOST_BYTES = 65_536
-"""Maximum number of examined bytes of one burst; the rest is read and dropped."""
+"""Maximum number of bytes kept of one burst. The rest is read and dropped."""
 
 _PASTE_BEGINS, _PASTE_ENDS = PASTE_BEGINS.encode(), PASTE_ENDS.encode()
 _CTRL_C, _CTRL_Z = 0x03, 0x1A
@@ -108,25 +109,28 @@ class Event(Enum):
     BURST = "several keys at once"
     """A paste, keys typed ahead, or a function key: dropped."""
     RETURNED = "returned"
-    """The program was suspended and goes on, or the terminal was resized: what is shown may be gone."""
+    """The program continues after a suspension, or the terminal was resized. Shown rows may be gone."""
     TIME = "time"
-    """Nothing came in time."""
+    """No input arrived in time."""
 
 
 class Key(Record):
     """One key that was pressed alone."""
 
     text: str
-    """One character, or `esc`, `enter` (also Ctrl-J), `tab`, `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W); or,
-    of the keys that page, `page` (PageDown, Down) and `rest` (End)."""
+    """One character, or a name.
+
+    The names are `esc`, `enter` (also Ctrl-J), `tab`, `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W), and
+    for paging `page` (PageDown, Down) and `rest` (End).
+    """
 
 
 class Pasted(Record):
-    """Input that arrived at once, for text and not for an answer."""
+    """Several characters that arrived at once. They may become text, but are never an answer."""
 
     text: str
     bracketed: bool
-    """Whether the terminal itself says that it is a paste."""
+    """Whether the terminal marked it as a paste."""
 
 
 _KEYS = {
@@ -139,12 +143,13 @@ _PAGES = {
     **dict.fromkeys((b"\x1b[6~", b"\x1b[B", b"\x1bOB"), "page"),
     **dict.fromkeys((b"\x1b[F", b"\x1bOF", b"\x1b[4~", b"\x1b[8~"), "rest"),
 }
-"""Sequences of keys that only show more (ECMA-48, DEC VT220; of other terminals those of rxvt and the console)."""
+"""Sequences of keys that only show more rows (ECMA-48, DEC VT220, rxvt, Linux console)."""
 
 
 def _refusal(burst: bytes) -> bytes:
-    """Return the Ctrl-C or Esc behind a keyboard protocol's sequence, else an empty string: a sequence never allows a
-    call.
+    """Return the Ctrl-C or Esc that a keyboard protocol's sequence stands for, or an empty string.
+
+    Other keys in such sequences do not count, so that a sequence can never permit a call.
     """
     if not burst.startswith(b"\x1b["):
         return b""
@@ -153,14 +158,14 @@ def _refusal(burst: bytes) -> bytes:
 
 
 def readable(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
-    """Return those of which something can be read, once there is one or `seconds` are over (None: whenever)."""
+    """Wait until a descriptor is readable, for at most `seconds` (`None`: forever). Return the readable ones."""
     return select.select(descriptors, [], [], seconds)[0]
 
 
 class Keyboard:
-    """The keys of a terminal, between `with keyboard:` and its end.
+    """Reads the keys of a terminal during a `with` block.
 
-    INVARIANT: the terminal is left as it was found, however the block ends.
+    INVARIANT: at the end of the block, the terminal always gets its earlier mode back.
     """
 
     def __init__(
@@ -174,8 +179,10 @@ class Keyboard:
         suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
         noisy_seconds: float = NOISY_SECONDS,
     ) -> None:
-        """Take the terminal's descriptor, the switch of bracketed paste (`None` without one), a callback for a return
-        to the terminal, the clock and its wait, and the function that suspends the program (Ctrl-Z).
+        """Use the terminal at `descriptor`.
+
+        `brackets` writes the switch of bracketed paste. `on_return` is called after a return to the terminal.
+        `monotonic` and `readable` are the clock and the wait for input. `suspend` suspends the program (Ctrl-Z).
         """
         self._descriptor = descriptor
         self._brackets = brackets
@@ -190,15 +197,15 @@ class Keyboard:
         self._in_paste = False
         self._came_at = 0.0
         self.dropped = False
-        """Whether the last rest dropped keys."""
+        """Whether the last call of `rest` dropped keys."""
 
     @property
     def came_at(self) -> float:
-        """Arrival of the last key, by the given clock, before the wait for following bytes."""
+        """Time at which the last key arrived, before the wait for further bytes."""
         return self._came_at
 
     def __enter__(self) -> Self:
-        """Take the keys; earlier ones are dropped. Raises OSError if the terminal is gone."""
+        """Start to read keys. Earlier keys are dropped. Raises OSError if the terminal is gone."""
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._take()
@@ -209,7 +216,7 @@ class Keyboard:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal's earlier mode, and the signal handlers."""
         for number, handler in self._handlers:
             signal.signal(number, handler)
         self._handlers.clear()
@@ -221,7 +228,7 @@ class Keyboard:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give the terminal to other programs for a while; keys typed meanwhile are dropped."""
+        """Release the terminal to other programs during the block. Keys that they leave unread are dropped."""
         self._give_back()
         try:
             yield
@@ -230,10 +237,9 @@ class Keyboard:
             self._on_return()
 
     def rest(self, seconds: float) -> Event | None:
-        """Drop keys until none arrives for `seconds`, and return `None`: text begun before a question does not answer
-        it.
+        """Drop keys until none arrives for `seconds`, so that text begun before a question cannot answer it.
 
-        Returns END or STOP on such a key, and BURST if keys never rest.
+        Return `None`; END or STOP if such a key arrives; BURST if keys never rest.
         """
         seconds = max(seconds, LEAST_DEAD_SECONDS)
         began = self._monotonic()
@@ -249,9 +255,9 @@ class Keyboard:
                 return Event.BURST
 
     def next(self, seconds: float | None = None) -> Key | Pasted | Event:
-        """Return the next input within `seconds` (`None`: at any time), without using the processor meanwhile.
+        """Return the next input, or TIME if none arrives within `seconds` (`None`: no limit). The wait does not poll.
 
-        A key that acts is returned once no byte has followed it for SURE_SECONDS.
+        A key that acts is returned only after SURE_SECONDS without further bytes.
         """
         return self._next(seconds, sure=SURE_SECONDS)
 
@@ -262,7 +268,7 @@ class Keyboard:
         return self._meaning(burst)
 
     def typed(self) -> Key | Pasted | Event:
-        """Return the next input while words are typed: a few characters at once count as typing too."""
+        """Return the next input while text is typed. Several characters at once are returned as text (`Pasted`)."""
         burst = self._burst(None, TYPING_SECONDS, 0.0)
         if isinstance(burst, Event):
             return burst
@@ -280,7 +286,7 @@ class Keyboard:
             pasted = burst.replace(_PASTE_BEGINS, b"").replace(_PASTE_ENDS, b"")
             return Pasted(text=pasted.decode("utf-8", "replace"), bracketed=True)
         burst = _refusal(burst) or burst
-        if _CTRL_C in burst:  # to stop is never a mistake that costs more than asking again
+        if _CTRL_C in burst:  # in doubt, stop: a mistake costs no more than another question
             return Event.STOP
         if burst == bytes((_CTRL_Z,)):
             return self._stopped()
@@ -295,7 +301,7 @@ class Keyboard:
         return Pasted(text=text, bracketed=False)
 
     def _burst(self, seconds: float | None, alone: float, sure: float) -> bytes | Event:
-        """Return all bytes that come together: until none follows for `alone` seconds, for `sure` of a key that acts."""
+        """Return all bytes that arrive together, until none follows for `alone` seconds (`sure` after a key that acts)."""
         if self._in_paste:
             seconds = PASTE_SECONDS if seconds is None else max(seconds, PASTE_SECONDS)
         ready = self._wait(seconds)
@@ -326,11 +332,11 @@ class Keyboard:
         return bool(self._readable((self._descriptor,), seconds))
 
     def _wait(self, seconds: float | None) -> Event | None:
-        """Wait for bytes; None when there are some."""
+        """Wait for input. Return `None` if there is some, else RETURNED or TIME."""
         ready = self._readable((self._descriptor, self._wake[0]), seconds)
         if self._wake[0] in ready:
             numbers = os.read(self._wake[0], 4096)
-            if signal.SIGCONT in numbers:  # the shell may have set the terminal otherwise meanwhile
+            if signal.SIGCONT in numbers:  # the shell may have changed the terminal's mode
                 self._take()
             self._on_return()
             return Event.RETURNED
@@ -342,9 +348,9 @@ class Keyboard:
         return Event.RETURNED
 
     def _take(self) -> None:
-        """Set the terminal to single keys without echo, and forget what was typed. Raises OSError."""
+        """Set the terminal to single keys without echo, and drop unread keys. Raises OSError."""
         try:
-            # As it was found first, whatever an editor that crashed may have left.
+            # Only the first mode is kept, because a crashed editor may have left another.
             if self._before is None:
                 self._before = termios.tcgetattr(self._descriptor)
             termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single_keys(self._before, Interrupts.KEYS))
@@ -360,11 +366,13 @@ class Keyboard:
         try:
             termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._before)
         except termios.error:
-            pass  # it is gone, and nothing of it is left to be set
+            pass  # the terminal is gone
 
     def _watch(self) -> None:
-        """Let a resize and a return from suspension wake the one who waits; elsewhere than in the main thread it is not
-        possible, and the size is compared at every key."""
+        """Let a resize, or a return from suspension, end the wait for input.
+
+        That is possible in the main thread only. In other threads, the size is compared at every key.
+        """
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGWINCH, signal.SIGCONT):
@@ -374,4 +382,4 @@ class Keyboard:
         try:
             os.write(self._wake[1], bytes((number,)))
         except OSError:
-            pass  # full: then it wakes anyway
+            pass  # the pipe is full, so the wait ends anyway

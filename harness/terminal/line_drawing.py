@@ -1,4 +1,4 @@
-"""Drawing of the line at the prompt: the sent text stays exact, the drawn one is visible."""
+"""Drawing of the line at the prompt: hidden characters are drawn visibly, but the text to send stays exact."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from harness.text.visible import visible
 
 TAB = "    "
 MOST_BEFORE = 12
-"""Characters that decide whether the next one can be shown: a base and the marks on it."""
+"""Maximum number of preceding characters that decide whether a character can be shown: a base and its marks."""
 HIDDEN, FOLDED = "class:hidden-character", "class:folded"
 
 
 class LineDisplay(Processor):
-    """Draws one line of the input: what is sent stays exact, what is shown can be seen."""
+    """Draws one line of the input with all characters visible. The text to send stays exact."""
 
     def __init__(self, folding: Folding) -> None:
         """`folding` holds the folded texts."""
         self._folding = folding
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line as it is drawn, and where each of its characters went."""
+        """Return the drawn line, with the mapping between positions in the text and in the drawing."""
         fragments = transformation_input.fragments
-        if get_app().is_done:  # what was sent is found again among what came of it
+        if get_app().is_done:  # emphasizes the sent line, so that it is easy to find in the output
             fragments = [(f"{fragment[0]} class:sent", fragment[1]) for fragment in fragments]
         text = fragment_list_to_text(fragments)
         if text.isascii() and text.isprintable():
@@ -41,7 +41,7 @@ class LineDisplay(Processor):
             glyph, added = self._drawn(char, text[max(at - MOST_BEFORE, 0) : at])
             drawn.append((f"{style} {added}" if added else style, glyph))
             places.append(places[-1] + len(glyph))
-        places.append(places[-1] + 1)  # the cursor may stand behind the line
+        places.append(places[-1] + 1)  # for the cursor after the line
         return Transformation(
             drawn,
             source_to_display=lambda place: places[min(place, len(places) - 1)],
@@ -58,7 +58,7 @@ class LineDisplay(Processor):
         if label:
             return label, FOLDED
         drawn = visible(char)
-        if drawn != char and before:  # a combining mark may stand where it has a base
+        if drawn != char and before:  # a combining mark is shown unchanged after a base
             base, joined = visible(before), visible(before + char)
             drawn = joined[len(base) :] if joined.startswith(base) else drawn
         return drawn, HIDDEN if drawn != char else ""

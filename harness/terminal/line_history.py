@@ -1,7 +1,7 @@
-"""The lines that a person typed before, in a private file that several programs may add to. It holds no secret.
+"""History of the lines that the user typed, in a private file to which several processes may append. Without secrets.
 
-One JSON string a line (RFC 8259), so that an entry of many lines is one line of the file, and one that was cut short by
-a crash is passed over. A file that others may write is not used: what they put there could be sent with one key.
+Each line of the file is a JSON string (RFC 8259), so that an entry may have several lines. An entry that a crash cut
+short is skipped. A file that other users may write is not used, because their text could be sent with one key.
 """
 
 from __future__ import annotations
@@ -18,38 +18,36 @@ from harness.redaction.redactor import Redactor
 from harness.safe_files import MAY_USE, append_line, is_locked_within, open_private, replace_file
 
 MOST_ENTRIES = 10_000
-"""Read of the file: some years of prompts."""
+"""Maximum number of entries read from the file: prompts of several years."""
 MOST_BYTES = 2_000_000
 """Maximum size of the file, in bytes; a longer one is cut to its newest three quarters."""
 LONGEST_ENTRY = 100_000
-"""Characters; a longer entry is kept as long as the program runs."""
+"""Maximum length of a stored entry, in characters. A longer one is kept in memory only."""
 LOCK_SECONDS = 0.5
-"""Seconds that a sent line waits for another program's write."""
+"""Maximum seconds that storing a line waits for another process's lock."""
 
 
 class KeptHistory(History):
-    """The lines of earlier programs, read behind the first prompt, and those of this one."""
+    """The lines from the file, loaded after the first prompt is shown, and the lines of this process."""
 
     def __init__(self, path: str, redactor: Redactor | None) -> None:
-        """Take the file, and the redactor that finds secrets. Nothing is opened before the first prompt is on the
-        screen.
-        """
+        """Use the file at `path`, which is not opened before the first prompt is shown. `redactor` finds secrets."""
         super().__init__()
         self._path = path
         self._redactor = redactor
         self.problem = ""
-        """Reason why lines are not kept after this program. Empty if they are, or if that is not known yet."""
+        """Reason why lines are not stored in the file. Empty if they are, or before the first access."""
 
     def append_string(self, string: str) -> None:
-        """Keep a line, unless it is blank or begins with a blank, is the last one again, or holds a secret."""
+        """Add a line, unless it is blank, begins with a blank, repeats the last one, or contains a secret."""
         is_secret = self._redactor is not None and self._redactor.redact(string) != string
         if string.strip() and not string[0].isspace() and string not in self.get_strings()[-1:] and not is_secret:
             super().append_string(string)
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the newest entries of the file, the newest first, equal ones in a row once.
+        """Return the newest entries of the file, newest first, without consecutive duplicates.
 
-        Where the file cannot be used these are the lines of this program.
+        If the file cannot be used, return the lines of this process.
         """
         try:
             descriptor = self._open(os.O_RDONLY)
@@ -65,7 +63,7 @@ class KeptHistory(History):
         return [text for text, _ in groupby(filter(None, map(_entry, lines[: -MOST_ENTRIES - 1 : -1])))]
 
     def store_string(self, string: str) -> None:
-        """Add a line to the file; where that fails, which `problem` says, it is kept as long as the program runs."""
+        """Append a line to the file. If that fails, set `problem`; the line is then kept in memory only."""
         if len(string) > LONGEST_ENTRY:
             return
         try:
@@ -84,9 +82,9 @@ class KeptHistory(History):
         self.problem = f"{self._path}: {error.strerror or error}"
 
     def _locked(self) -> int:
-        """Return the open file, locked for this program alone. Raises OSError.
+        """Return a descriptor of the file, locked exclusively. Raises OSError.
 
-        INVARIANT: after a wait for the lock, a replaced file is detected by its name.
+        INVARIANT: if another process replaced the file during the wait for the lock, the new file is opened instead.
         """
         while True:
             descriptor = self._open(os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -98,7 +96,7 @@ class KeptHistory(History):
             os.close(descriptor)
 
     def _open(self, flags: int) -> int:
-        """Return the file, made private. Raises OSError for one that is missing or not to be used."""
+        """Return a descriptor of the file, after setting a private mode. Raises OSError if it is missing or unsafe."""
         descriptor = open_private(self._path, flags)
         self.problem = ""
         if os.fstat(descriptor).st_mode & MAY_USE:
@@ -107,14 +105,14 @@ class KeptHistory(History):
 
 
 def _end_of(descriptor: int, max_bytes: int) -> bytes:
-    """Return the whole lines at the end of a file, at most so many bytes of them, however long it is."""
+    """Return the complete lines within the last `max_bytes` of a file."""
     start = max(os.fstat(descriptor).st_size - max_bytes, 0)
     data = os.pread(descriptor, max_bytes, start)
     return data.partition(b"\n")[2] if start else data
 
 
 def _entry(line: bytes) -> str | None:
-    """Return the entry of a line, or None for what is none."""
+    """Return the entry in a line of the file. `None` if it is invalid, blank or too long."""
     try:
         text = json.loads(line)
     except (ValueError, RecursionError):

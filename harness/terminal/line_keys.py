@@ -1,4 +1,4 @@
-"""The keys of the line at the prompt: what they do with its text, with the screen, and where they take from a menu."""
+"""The keys of the line at the prompt: for its text, for the screen, and for the menus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.terminal.pasted_path import pasted_mention
 from harness.terminal.screen_reader_line import continues
 
 ALONE = Condition(lambda: not get_app().key_processor.input_queue)
-"""Whether nothing came behind a key at once: of Alt and a key, of what is typed by a program."""
+"""Whether no further input arrived together with a key. False within Alt and a key, and for input from a program."""
 EMPTY = Condition(lambda: not get_app().current_buffer.text)
 
 
@@ -36,14 +36,14 @@ _CTRL_C = "\x03"
 
 
 class LineParser(Vt100Parser):
-    """Makes keys of what a terminal sends to the line.
+    """Converts the terminal's input into keys for the line.
 
-    The library's parser turns an unknown sequence into text, and waits for the end of a paste without end.
+    Replaces the library's parser, which turns unknown sequences into text, and never ends an unfinished paste.
     """
 
     @classmethod
     def of(cls, line_input: Vt100Input) -> LineParser:
-        """Return the parser that `line_input` uses from now on."""
+        """Return a new parser, and let `line_input` use it."""
         parser = cls(line_input.vt100_parser.feed_key_callback)
         line_input.vt100_parser = parser
         return parser
@@ -59,7 +59,7 @@ class LineParser(Vt100Parser):
         return self._sequences.pasted is not None
 
     def feed(self, data: str) -> None:
-        """Pass on the keys and pastes that end with `data`."""
+        """Emit the keys and pastes that are complete with `data`."""
         for unit in self._sequences.feed(data):
             pasted = pasted_text(unit)
             if pasted is None:
@@ -68,15 +68,16 @@ class LineParser(Vt100Parser):
                 self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
 
     def flush(self) -> None:
-        """Complete a key that has begun, since nothing followed. Ctrl-C ends a paste without end; its text stays in the line.
+        """Complete an unfinished key, because no input followed it.
 
-        In a paste with an end, more follows Ctrl-C at once: no part of it becomes a key.
+        A Ctrl-C at the end of an unfinished paste ends it; the pasted text stays in the line. This cannot happen within
+        a normal paste, where more input follows at once.
         """
         if (self._sequences.pasted or "").endswith(_CTRL_C):
             pasted = self._sequences.end().rstrip(_CTRL_C)
             self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
         elif self.in_paste:
-            get_app().invalidate()  # no key is there to have that drawn
+            get_app().invalidate()  # redraw, because no key causes it
         super().feed(self._sequences.pause())
         super().flush()
 
@@ -87,7 +88,7 @@ class LineParser(Vt100Parser):
         elif key in ANSI_SEQUENCES and key.startswith(ESC):
             keys = ANSI_SEQUENCES[key]
             for each in keys if isinstance(keys, tuple) else (keys,):
-                self.feed_key_callback(KeyPress(each, ""))  # without data: a key that nothing is bound to inserts that
+                self.feed_key_callback(KeyPress(each, ""))  # without data, which an unbound key would insert as text
         elif not is_control(key):
             super().feed(key)
 
@@ -95,7 +96,7 @@ class LineParser(Vt100Parser):
 def line_keys(
     folding: Folding, edit: Callable[[KeyPressEvent], None], close_menu: Callable[[Buffer], None]
 ) -> KeyBindings:
-    """Return the keys; `edit` is called for the editor, `close_menu` where something was taken from the menu."""
+    """Return the key bindings. `edit` opens the editor. `close_menu` is called after a choice from the menu."""
     keys = KeyBindings()
     _add_text_keys(keys, folding, close_menu)
     _add_screen_keys(keys, edit)
@@ -107,9 +108,9 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
     @keys.add("enter", filter=in_line)
     def _enter(event: KeyPressEvent) -> None:
-        """Take the chosen completion, finish a command, continue on the next line after a backslash, or send.
+        """Accept the chosen completion, complete a command, begin a new line after a backslash, or send the line.
 
-        INVARIANT: a command runs only as it is written in the line: a partial one is finished first, and Enter again
+        INVARIANT: a command runs only as written in the line. Enter completes a partial command, and a second Enter
         runs it.
         """
         buffer = event.current_buffer
@@ -133,7 +134,7 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
     @keys.add("c-@", filter=in_line)
     def _nothing(event: KeyPressEvent) -> None:
-        """Ignore Ctrl-Space, which switches input methods: the library would begin an invisible selection."""
+        """Ignore Ctrl-Space, which often switches input methods. The library would start an invisible selection."""
 
     @keys.add(Keys.BracketedPaste, filter=in_line)
     def _paste(event: KeyPressEvent) -> None:
@@ -141,14 +142,14 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
 
 def _finished(buffer: Buffer) -> str | None:
-    """Return the command that the menu has first for what was begun; None where nothing is to be finished."""
+    """Return the menu's first completion of a partial command. `None` if there is no partial command to complete."""
     state, text = buffer.complete_state, buffer.text
     if state is None or state.current_completion is not None or not text.startswith("/") or text[-1] in "/ ":
         return None
     texts = [text[: len(text) + completion.start_position] + completion.text for completion in state.completions]
     if not texts or text in texts or not buffer.document.is_cursor_at_the_end:
         return None
-    return texts[0] if " " in text or texts[0].startswith(text.lower()) else None  # no command by what it does
+    return texts[0] if " " in text or texts[0].startswith(text.lower()) else None  # not if only its summary matches
 
 
 def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -> None:
@@ -156,7 +157,7 @@ def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -
 
     @keys.add("c-c", filter=in_line)
     def _clear_or_leave(event: KeyPressEvent) -> None:
-        """Clear the line, which Ctrl-Y brings back; report an empty one to the reader."""
+        """Clear the line; Ctrl-Y restores it. In an empty line, raise KeyboardInterrupt from the prompt."""
         buffer = event.current_buffer
         if not buffer.text:
             event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
@@ -172,7 +173,7 @@ def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -
 
     @keys.add("c-l")
     def _fresh_screen(event: KeyPressEvent) -> None:
-        """Begin a fresh screen: the old text is scrolled up, not erased."""
+        """Clear the screen by scrolling the old text up, so that none of it is erased."""
         output = event.app.output
         event.app.renderer.erase()
         output.write_raw("\n" * output.get_size().rows)
@@ -180,12 +181,12 @@ def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -
 
 
 def _insert(buffer: Buffer, text: str) -> None:
-    """Put a text at the cursor, in place of what is selected."""
+    """Insert a text at the cursor, replacing the selection."""
     if buffer.selection_state:
         buffer.cut_selection()
     buffer.insert_text(text)
 
 
 def end_of(text: str) -> Document:
-    """Return a text with the cursor behind it."""
+    """Return a document with this text and the cursor at its end."""
     return Document(text, len(text))

@@ -1,4 +1,4 @@
-"""The time of a record as it was on the person's own clock: for terminals alone, since what programs read stays UTC."""
+"""The time of a record in the user's time zone. Only for terminals: output for programs stays in UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from harness.log.clocks import NANO, nanoseconds
 
 
 def local_time(stamp: str, *, seconds: bool = False) -> str:
-    """Return `2026-01-31 11:00` for `2026-01-31T10:00:00.000Z` an hour east; any other text unchanged."""
+    """Return the local time of an RFC 3339 timestamp; other texts are returned unchanged.
+
+    Example: `2026-01-31 11:00` for `2026-01-31T10:00:00.000Z` in UTC+1.
+    """
     since_1970 = nanoseconds(stamp)
     if since_1970 is None:
         return stamp
@@ -16,5 +19,5 @@ def local_time(stamp: str, *, seconds: bool = False) -> str:
 
 
 def zone() -> str:
-    """Return the name of the person's time zone: `CET`, `UTC`, `+0530`."""
+    """Return the name of the user's time zone, such as `CET`, `UTC` or `+0530`."""
     return time.strftime("%Z") or time.strftime("%z")

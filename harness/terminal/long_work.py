@@ -1,7 +1,7 @@
-"""Progress of long work: one live line of rich's on stderr, only at a terminal, and not for a screen reader.
+"""Progress of long work: one live line on stderr, drawn with rich. Only on a terminal, and not for a screen reader.
 
-One thread draws it once the work takes a while; the rest of the program only counts. It avoids pipes: if stdout is
-one, its reader may write to the same terminal, so only work without output meanwhile is shown.
+A thread draws the line once the work has taken a while. If stdout is a pipe, `counted_off` draws no line, because the
+reader of the pipe may write to the same terminal.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from harness.terminal.console import Look, columns_of
 from harness.text.visible import visible_line
 
 SOON = 0.5
-"""Seconds after which work is long."""
+"""Seconds after which the line is first drawn."""
 EVERY = 0.2
-"""Seconds from one drawing to the next."""
+"""Seconds between two drawings."""
 ERASE = "\r\x1b[K"
 WIDEST = 1_000
 WIDEST_BAR, NARROW = 30, 60
-"""Cells of the bar; a terminal of fewer columns has none."""
+"""Width of the bar in cells; and minimum columns of a terminal that shows it."""
 
 ItemT = TypeVar("ItemT")
 
 
 def is_pipe(stream: TextIO) -> bool:
-    """Say whether another program reads what is written."""
+    """Return whether the stream is a pipe, so that another program reads the output."""
     try:
         return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
@@ -37,14 +37,12 @@ def is_pipe(stream: TextIO) -> bool:
 
 
 class LongWork:
-    """Work that consists of many things; used as a context, whose end takes the line away, however it comes."""
+    """Context manager for work that consists of many steps. Its end always erases the line."""
 
     def __init__(
         self, stream: TextIO, look: Look, total: float, words: Callable[[], str], *, soon: float = SOON
     ) -> None:
-        """Take the stream and its look, the total weight of the work, and a function that describes the progress: any
-        text.
-        """
+        """`total` is the weight of the whole work. `words` returns a description of the progress, as any text."""
         self._stream = stream
         self._look = look
         self._total = total
@@ -68,11 +66,11 @@ class LongWork:
             self._thread.join()
 
     def step(self, weight: float = 1) -> None:
-        """Count what was done."""
+        """Add the weight of a finished step."""
         self._done += weight
 
     def tell(self, line: str) -> None:
-        """Write a line that stays, above the live one. Raises OSError where it cannot be written."""
+        """Write a permanent line above the live one. Raises OSError if it cannot be written."""
         with self._lock:
             self._put(f"{visible_line(line, 5_000)}\n")
 
@@ -97,7 +95,7 @@ class LongWork:
             bar.add_task("", total=self._total or None)
         try:
             while not self._end_event.wait(EVERY):
-                width = columns_of(self._stream) - 1  # a full row would move the cursor to the next
+                width = columns_of(self._stream) - 1  # a full row would move the cursor to the next row
                 drawing = wide if width >= NARROW else narrow
                 drawing.update(drawing.task_ids[0], completed=self._done, description=visible_line(self._words(), 200))
                 with console.capture() as captured:
@@ -108,15 +106,16 @@ class LongWork:
             with self._lock:
                 self._put("")
         except (OSError, ValueError):
-            pass  # nobody looks any more; the work goes on
+            pass  # the terminal is gone; the work continues
 
 
 def counted_off(
     items: Iterable[ItemT], total: int, noun: str, look: Look, weigh: Callable[[ItemT], float] | None = None
 ) -> Generator[ItemT, None, None]:
-    """Yield `items`, and show how many of `total` are done: on stderr, unless stdout is a pipe.
+    """Yield `items`, and show on stderr how many of `total` are done, unless stdout is a pipe.
 
-    It is shown until this ends or is closed: a frame that an error passed through may keep it.
+    The line is shown until this generator ends or is closed. Close it after an error, because a stack frame may keep
+    it alive.
     """
     count = 0
     bar_look = look if total > 1 and not is_pipe(sys.stdout) else Look()

@@ -1,7 +1,7 @@
 """Folding of a long paste into one character of the line, drawn as `[paste 1: 214 lines]`.
 
-The character is of a private-use range that no other text may bring into the line. So words that look like the mark
-are never taken for it, and every editing key treats the whole paste as one character.
+The character is from a private-use range, and no other text in the line may contain one. So typed text that looks like
+`[paste 1: ...]` is never confused with it, and every editing key treats the whole paste as one character.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ MOST_LINES = 10
 MOST_CHARACTERS = 1_000
 """A text with more lines or characters is folded."""
 _FIRST, _LAST = 0x10_0000, 0x10_FFFD
-"""Private use plane 16: assigned to nothing, never typed. It bounds the number of folded texts."""
+"""Private use plane 16: unassigned and never typed. Its size limits the number of folded texts."""
 _LONGEST_BEGINNING = 200
-"""Characters of a folded entry that are shown."""
+"""Maximum number of characters shown from the beginning of a folded history entry."""
 _FOREIGN = regex(f"[{chr(_FIRST)}-{chr(_LAST)}\ud800-\udfff]")
-"""Characters that could be taken for a mark, and lone surrogates."""
+"""Characters that could be confused with a mark, and lone surrogates."""
 
 
 class Folding:
@@ -34,10 +34,10 @@ class Folding:
         self._numbered = 0
 
     def folded(self, text: str, noun: str = "paste") -> str:
-        """Return `text` for the line: a short one as it is, a long one as a single character.
+        """Return `text` for the line: a short text as it is, a long one as a single character (its mark).
 
-        Line ends become newlines, and lone surrogates (invalid bytes) become U+FFFD; so do characters that could be
-        taken for a mark. Everything else stays exact.
+        Line ends become newlines. Lone surrogates (from invalid bytes), and characters that could be confused with a
+        mark, become U+FFFD. All other text is kept exactly.
         """
         text = plain(text)
         if not is_long(text):
@@ -46,7 +46,7 @@ class Folding:
         return self._mark(text, f"{noun} {self._numbered}: {_size(text)}")
 
     def with_folded_end(self, text: str) -> str:
-        """Return `text` as it goes into the line; of a long one its first line, and one character for all the rest."""
+        """Return `text` for the line: a short text as it is, a long one as its first line and a mark for the rest."""
         text = plain(text)
         if not is_long(text):
             return text
@@ -74,13 +74,13 @@ class Folding:
 
 
 def plain(text: str) -> str:
-    """Return `text` with newlines alone as line ends and without what no line may hold (see `Folding.folded`)."""
+    """Return `text` with newlines as line ends, and with forbidden characters replaced (see `Folding.folded`)."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isascii() else _FOREIGN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def is_long(text: str) -> bool:
-    """Say whether a text would fill the line."""
+    """Return whether a text is so long that it is folded."""
     return len(text) > MOST_CHARACTERS or _lines(text) > MOST_LINES
 
 
@@ -94,7 +94,7 @@ def _size(text: str) -> str:
 
 
 def _hidden_too(text: str) -> str:
-    """Return a note about the invisible characters of a text, beyond its folding."""
+    """Return a note with the number of invisible characters in a text. Empty if there are none."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return ""
     hidden = sum(text.count(char) for char in set(text) if _is_hidden(char))
@@ -102,4 +102,4 @@ def _hidden_too(text: str) -> str:
 
 
 def _is_hidden(char: str) -> bool:
-    return visible(char) != char and visible(f"a{char}") != f"a{char}"  # a combining mark is seen where it has a base
+    return visible(char) != char and visible(f"a{char}") != f"a{char}"  # a combining mark is visible after a base
