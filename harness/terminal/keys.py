@@ -147,7 +147,7 @@ _PAGES = {
 
 
 def _refusal(burst: bytes) -> bytes:
-    """Return the Ctrl-C or Esc that a keyboard protocol's sequence stands for, or an empty string.
+    """Return the Ctrl-C or Esc that a keyboard protocol's sequence encodes, or an empty string.
 
     Other keys in such sequences do not count, so that a sequence can never permit a call.
     """

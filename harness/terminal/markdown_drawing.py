@@ -1,7 +1,7 @@
-"""Blocks of Markdown drawn by rich: each becomes lines that are ready to be written.
+"""Blocks of Markdown, drawn with rich as lines that are ready to be written.
 
-INVARIANTS: nothing that the model wrote is hidden but the titles of links, no line is wider than the room, and every text is
-made safe to show where it leaves rich: Markdown may spell a control character without holding one (`%1b` in an address).
+INVARIANTS: all text of the model is shown, except the titles of links. No line is wider than the room. Every text is made
+safe to show after rich, because Markdown can encode a control character without containing it (`%1b` in an address).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from harness.text.visible import visible
 
 WIDEST_RULE = 40
 NARROW_COLUMN = 16
-"""Cells of a column that is broken over several rows; where not all have so many, its rows become named values."""
+"""Minimum width of a wrapped column, in cells. If not all columns get it, each row is shown as named values."""
 _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
 
@@ -48,7 +48,7 @@ class CodeInFence:
     """A block of code in a fence, and the colours of its language."""
 
     def __init__(self, info: str, fence: str = "", indent: int = 0) -> None:
-        """Take the text after its fence, the fence, and its indentation."""
+        """`info` is the text after the opening fence, `fence` the fence itself, and `indent` its indentation."""
         language = info.strip().partition(" ")[0].lower()
         self.fence = fence
         self.indent = indent
@@ -66,7 +66,7 @@ class Drawing:
         self._console = rich_console(palette, 80)
 
     def block(self, lines: Sequence[str], room: int) -> list[str]:
-        """Return a block as it is shown; what cannot be drawn is shown as it was written."""
+        """Return the drawn lines of a block. If drawing fails, return its source text."""
         text = "\n".join(_with_all_cells(lines))
         try:
             return self._drawn(_Block(text, self._signs, self._palette, self._inner_code), room)
@@ -74,7 +74,7 @@ class Drawing:
             return [row for line in lines for row in wrapped(line, room)]
 
     def code(self, code: CodeInFence, line: str, room: int) -> list[str]:
-        """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
+        """Return the rows of a line of code. A line that is too long is broken, with a mark in the margin."""
         return [drawn(row, self._palette, margin=0) for row in self._code_rows(code, line, room)]
 
     def _code_rows(self, code: CodeInFence, line: str, room: int) -> Iterator[Row]:
@@ -83,13 +83,13 @@ class Drawing:
         yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
 
     def _inner_code(self, code: CodeInFence, line: str, room: int) -> list[Text]:
-        """Return a line of code within a quote or an item, whose background ends with it."""
+        """Return the rows of a line of code within a quote or list item. The background ends with the text."""
         rows = self._code_rows(code, line, room)
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
     def _drawn(self, block: RenderableType, room: int) -> list[str]:
         rows = rich_rows(self._console, block, room)
-        while rows and not rows[0]:  # rich parts the elements of a block from each other, and from nothing before them
+        while rows and not rows[0]:  # rich adds blank rows around the elements of a block
             del rows[0]
         while rows and not rows[-1]:
             rows.pop()
@@ -100,7 +100,7 @@ class Drawing:
 def _parser(*, colour: bool) -> MarkdownIt:
     """Return a Markdown parser without the constructs that hide text: HTML, entities, definitions of links.
 
-    Without colours the signs of emphasis stay, since nothing else shows it.
+    Without colours, the signs of emphasis are kept, because there is no other way to show it.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.disable(["entity", "reference", "html_block", "html_inline"])
@@ -108,7 +108,7 @@ def _parser(*, colour: bool) -> MarkdownIt:
 
 
 class _Block(RichMarkdown):
-    """A block of Markdown as rich draws it, with the parts that are drawn otherwise here."""
+    """A block of Markdown for rich, with our own drawing of some elements."""
 
     inlines = {"em", "strong", "code", "s", "url"}  # noqa: RUF012 - rich declares it so
 
@@ -119,7 +119,7 @@ class _Block(RichMarkdown):
         palette: Palette | None,
         code: Callable[[CodeInFence, str, int], list[Text]],
     ) -> None:
-        # Not through its own beginning, which makes a parser of its own for each block.
+        # Without `super().__init__`, which creates a new parser for each block.
         self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
         self.inline_code_lexer = None
         self.code_theme = self.inline_code_theme = "default"
@@ -138,7 +138,7 @@ def _text(content: str) -> Token:
 
 
 def _visible_tokens(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
-    """Yield the tokens of a line: links and pictures show their addresses, code keeps its ticks without colours."""
+    """Yield the tokens of a line. Links and pictures show their addresses; without colours, code keeps its backticks."""
     opened: list[tuple[str, str]] = []
     autolink = False
     for token in tokens:
@@ -169,7 +169,7 @@ def _address(address: str) -> tuple[Token, ...]:
 
 
 class _Prose(Text):
-    """Text that is broken as the rest of the screen is: no line begins with a full stop, in any script."""
+    """Text that is wrapped by `row_text.breaks`, like the rest of the screen: no line begins with a closing sign."""
 
     def wrap(
         self,
@@ -195,7 +195,7 @@ class _Paragraph(Paragraph):
 
 
 class _Heading(Heading):
-    """Its signs are shown where no colour tells of them."""
+    """A heading. Without colours, it begins with its `#` signs."""
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Heading:
@@ -210,7 +210,7 @@ class _Heading(Heading):
 
 
 class _Quote(BlockQuote):
-    """Its sign is a bar where colours are, else the one that it was written with."""
+    """A quote. Each line begins with a bar, or with `>` if there are no colours."""
 
     sign = Segment("> ")
 
@@ -226,7 +226,7 @@ class _Quote(BlockQuote):
 
 
 class _ListItem(ListItem):
-    """Its number is the one that it was written with."""
+    """A list item. A numbered item keeps the number from the source."""
 
     lead = ""
 
@@ -248,7 +248,7 @@ class _List(ListElement):
 def _lines_after_sign(
     first: Segment, later: Segment, inner: RenderableType, console: Console, options: ConsoleOptions
 ) -> Iterator[Segment]:
-    """Yield the lines of the content after a sign."""
+    """Yield the lines of the content: the first after the sign `first`, the others after `later`."""
     width = max(1, options.max_width - len(first.text))
     for number, line in enumerate(console.render_lines(inner, options.update(width=width), pad=False) or [[]]):
         yield later if number else first
@@ -269,7 +269,7 @@ class _Rule(HorizontalRule):
 
 
 class _CodeBlock(CodeBlock):
-    """Code within a quote or an item, and what is indented."""
+    """Code within a quote or list item, and indented code."""
 
     draw: Callable[[str, int], list[Text]]
 
@@ -288,7 +288,7 @@ class _CodeBlock(CodeBlock):
 
 
 class _Table(TableElement):
-    """A table whose cells are never cut; one that has no room becomes named values."""
+    """A table whose cells are never cut. If there is not enough room, its rows are shown as named values."""
 
     rule = "-"
 
@@ -321,7 +321,7 @@ class _Table(TableElement):
 
     @staticmethod
     def _labelled_rows(header: Sequence[Text], rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-        """Yield the values of each row with their names, as many beside each other as have room."""
+        """Yield the values of each row with their names, as many on one line as fit."""
         for name in header:
             name.stylize("table.header")
         for number, row in enumerate(rows):
@@ -340,7 +340,7 @@ class _Table(TableElement):
 
 
 def _address_cells(cell: Text) -> int:
-    """Return the length of the longest address in a cell: a broken address cannot be followed."""
+    """Return the width of the longest address in a cell. Addresses must not be wrapped, or they cannot be opened."""
     return max((cells(word) for word in cell.plain.split() if "://" in word), default=0)
 
 
@@ -360,13 +360,13 @@ _Block.elements = {
 
 
 def begins_table(header: str, line: str) -> bool:
-    """Say whether `line`, below `header`, makes of it the first row of a table."""
+    """Return whether `line`, below `header`, makes `header` the first row of a table."""
     line = line.strip()
     return "-" in line and "|" in header + line and _DELIMITERS.fullmatch(line) is not None
 
 
 def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
+    """Return the lines of a table in which surplus cells of a row are joined to its last cell, so that none is lost."""
     if len(lines) < 3 or not begins_table(lines[0], lines[1]):
         return lines
     columns = _columns(lines[0])

@@ -1,9 +1,9 @@
-"""Markdown as it streams: finds where its blocks end, and gives each out when it is finished, in order, once;
-of prose, each line when it is full.
+"""Streamed Markdown: find the ends of blocks, and return each block once, in order, when it is finished.
 
-What is given out depends on the text alone, not on the pieces in which it came. INVARIANTS: every line begins with blanks
-(column 1 is the harness's own), no line is wider than the width, no line begins like the output of a command (`  | `),
-and what waits is bounded: a line or a block that does not end is given out in parts.
+Prose is returned line by line, as soon as a line is full. The output depends only on the text, not on how it was split
+into pieces. INVARIANTS: every line begins with blanks, because column 1 belongs to the harness. No line is wider than the
+width. No line begins like the output of a command (`  | `). The waiting text is bounded: an endless line or block is
+returned in parts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from harness.text.visible import visible_prose
 
 MARGIN = "  "
 MOST_IN_A_LINE = 4_096
-"""Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
+"""Maximum length of a line that is parsed as Markdown, in characters. A longer one is shown as plain text in parts."""
 MOST_IN_A_BLOCK = 8_192
-"""Characters of a block that wait; then what came is given out."""
+"""Maximum number of waiting characters of a block. Then it is ended and returned."""
 LEAST_WIDTH = 20
-"""Cells that a line is made for at least: below that, the margins alone would fill it."""
+"""Minimum width for which lines are made, in cells. On less, the margins alone would fill a line."""
 BARS = tuple(
     "|\u00a6\u01c0\u2016\u2223\u23ae\u23d0\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2758\u2759\u275a\ufe31\uff5c\uffe8"
 )
-"""Signs that text must not begin a line with, since they are or resemble the bar of a command's output."""
+"""Signs with which text must not begin a line: the bar of a command's output, and signs that look like it."""
 
 _COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
 _FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
@@ -39,21 +39,19 @@ _RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
 _ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
 _UNDERLINE = re.compile(r"={2,}+|-{2,}+")
 _RESHAPES = re.compile(r"(?=.*[-=])[-=|:\s]++")
-"""Lines that make a heading or a table of the line above."""
+"""Lines that may turn the line above into a heading or a table."""
 _BEGINS_PROSE = re.compile(r"(?=.*[^\W_])(?:\S+\s|[^\x00-\x7f]|\S{12})", re.DOTALL)
-"""Beginnings of an unfinished line that decide its kind."""
+"""Beginnings that are long enough to determine the kind of an unfinished line."""
 _PROSE = re.compile(r"\s*+(?:(?:[-*+]|[0-9]{1,9}[.)])\s{1,4}(?!\s))*+(?![#>|\s]|```|~~~|\Z|(?:[-*+]|[0-9]{1,9}[.)])\s)")
 _ENDS_PROSE = re.compile(r"[^\W_][^\n]*(?<!\\)\Z")
-"""Safe ends of a drawn part of a paragraph. Other ends could become another kind of line, as a sign below a heading
-does.
-"""
+"""Safe ends for the part of a paragraph that is drawn early. After other ends, the last line might be of another kind."""
 
 
 class Markdown:
-    """One text, from its first piece to `finish`: finds where its blocks end."""
+    """Parses one text, from its first piece to `finish`, into drawn lines."""
 
     def __init__(self, width: Callable[[], int], palette: Palette | None = None, *, ascii_only: bool = False) -> None:
-        """Take a function that returns the width in cells, called for each block, and the colours, if any."""
+        """`width` returns the width in cells, and is called for each piece. `palette` has the colours, if any."""
         self._width = width
         self._drawing = Drawing(signs(ascii_only=ascii_only), palette)
         self._columns = LEAST_WIDTH
@@ -65,21 +63,21 @@ class Markdown:
         self._block: list[str] = []
         self._size = 0
         self._item = 0
-        """Column of the text in the open list item; 0 without one."""
+        """Indentation of the text in the open list item; 0 without one."""
         self._inner = ""
-        """The fence of a block of code within the block that waits."""
+        """Fence of an open code block within the waiting block. Empty without one."""
         self._code: CodeInFence | None = None
-        """The block of code that is open."""
+        """The open code block, if any."""
         self._blank = self._began = self._endless = False
         self._given_lines = 0
-        """Number of lines of the waiting block that were returned."""
+        """Number of lines of the waiting block that were already returned."""
         self._given_room = 0
         """Width of these lines."""
         self._tried = 0
         """Number of waiting characters at the last check."""
 
     def feed(self, text: str) -> list[str]:
-        """Take the next piece, and return the lines that are finished with it."""
+        """Add the next piece, and return the lines that it finished."""
         self._columns = max(LEAST_WIDTH, self._width())
         *lines, rest = text.split("\n")
         if lines:
@@ -107,9 +105,7 @@ class Markdown:
 
     @property
     def tail(self) -> str:
-        """The received text that was not returned yet, at least its end, or the length of a table; not yet safe to
-        show.
-        """
+        """The end of the text that was received but not returned, or the number of rows of a table. Not yet safe to show."""
         if self._is_table:
             return f"a table: {count_of(len(self._block) - 2, 'row')} so far"
         if self._rest.strip() or not self._block:
@@ -138,7 +134,7 @@ class Markdown:
             self._line(line)
 
     def _parts(self, line: str) -> str:
-        """Give out all of an endless line but its end, as it is: no block of Markdown has such lines."""
+        """Show an endless line as plain text in parts. Return its end, which is shorter than a part."""
         at = 0
         while len(line) - at > MOST_IN_A_LINE:
             if not self._endless:
@@ -151,7 +147,10 @@ class Markdown:
         return line[at:]
 
     def _take_start(self, line: str) -> int:
-        """Take in the beginning of an endless line, if some of it was shown as a paragraph; return how much was taken in."""
+        """Add the beginning of an endless line to the block if part of it was already shown as prose.
+
+        Return the number of characters added.
+        """
         if self._code is not None:
             return 0
         self._give_settled(line)
@@ -174,7 +173,7 @@ class Markdown:
         self._put(self._drawing.code(code, line[min(outer, code.indent) :], self._code_room()))
 
     def _line(self, line: str) -> None:
-        """Add a line outside of code: it continues the waiting block, ends it, or begins another."""
+        """Add a line outside of code. It continues the waiting block, ends it, or begins another."""
         body = line.lstrip(" ")
         if self._inner:
             self._add(line)
@@ -209,21 +208,21 @@ class Markdown:
                 self._end_block()
 
     def _is_alone(self, body: str, indent: int) -> bool:
-        """Say whether a line is a block by itself: a heading or a rule."""
+        """Return whether a line is a block by itself: a heading or a rule."""
         if body[0] == "#":
             return indent < 4 and _HEADING.fullmatch(body) is not None
         is_rule = body[0] in "*-_" and indent < 4 and _RULE.fullmatch(body) is not None
         return is_rule and not self._underlines(body, indent)
 
     def _kept_prose(self, line: str, body: str) -> str:
-        """Return a line as it is to be read: what is shown as prose already becomes no heading and no table by it."""
+        """Return a line, escaped if it would turn prose that was already shown into a heading or a table."""
         if not (self._block and _RESHAPES.fullmatch(body)) or self._is_table:
             return line
         self._give_settled()
         return line.replace(body, f"\\{body}", 1) if self._given_lines else line
 
     def _underlines(self, body: str, indent: int) -> bool:
-        """Say whether a line makes a heading of the block that waits: of none that was shown as prose."""
+        """Return whether a line turns the waiting block into a heading. False if part of it was already shown."""
         if not (self._block and indent < 2 and _UNDERLINE.fullmatch(body) and self._is_paragraph):
             return False
         self._give_settled()
@@ -239,7 +238,7 @@ class Markdown:
         return len(self._block) > 1 and begins_table(self._block[0], self._block[1])
 
     def _begins_block(self, body: str, indent: int) -> bool:
-        """Say whether a line ends the block that waits."""
+        """Return whether a line begins a new block, and so ends the waiting one."""
         if not self._block:
             return False
         first = self._block[0].lstrip(" ")
@@ -252,17 +251,17 @@ class Markdown:
         item = _ITEM.fullmatch(body) if indent < 2 else None
         if item is None:
             return bool(_ITEM.fullmatch(first)) and self._block[-1].strip() == "" and indent < 2
-        # As CommonMark has it: a number other than 1 at the beginning of a wrapped line is text.
+        # As in CommonMark, a number other than 1 at the beginning of a wrapped line is text.
         return bool(_ITEM.fullmatch(first)) or not item[1][0].isdigit() or item[1][:-1] == "1"
 
     def _inner_fence(self, body: str) -> bool:
-        """Note that a block of code begins within a quote or an item."""
+        """Return whether a line begins a code block within a quote or list item. Remember its fence."""
         match = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
         self._inner = match["fence"] if match else ""
         return bool(match)
 
     def _leave_item(self, indent: int) -> None:
-        """Leave the list item if a block at this column is not part of it; two blanks suffice to stay in it."""
+        """Leave the list item if a block with this indentation is not part of it. Two blanks suffice to be part of it."""
         if indent < 2:
             self._item = 0
 
@@ -271,14 +270,14 @@ class Markdown:
         self._size += len(line) + 1
 
     def _settle_place(self, body: str, indent: int) -> None:
-        """End the waiting block, and leave the item, if a line with this beginning is not part of them."""
+        """End the waiting block, and leave the list item, if a line that begins like this is not part of them."""
         if self._begins_block(body, indent):
             self._end_block()
         if not self._block:
             self._leave_item(indent)
 
     def _end_block(self) -> None:
-        """Draw the block that waits, but for what of it is shown."""
+        """End the waiting block, and show the lines of it that were not shown yet."""
         self._inner = ""
         lines, printed, room = self._block, self._given_lines, self._given_room or self._room()
         self._block, self._size, self._given_lines, self._given_room, self._tried = [], 0, 0, 0, 0
@@ -295,10 +294,10 @@ class Markdown:
             lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
         return self._drawing.block(lines, room)
 
-    # Prose, by the line
+    # Prose, line by line
 
     def _give_settled(self, rest: str = "") -> None:
-        """Return the full lines of a paragraph whose look is final; `rest` has not ended yet."""
+        """Show the full lines of the waiting paragraph whose look is final. `rest` is the unfinished line."""
         self._tried = self.waiting
         text = "\n".join(self._prose(rest))
         before = text[: settled(text)].rstrip()
@@ -314,7 +313,7 @@ class Markdown:
             self._put(lines, room)
 
     def _prose(self, rest: str) -> list[str]:
-        """Return the lines of the waiting block, with the beginning of the next, as far as they surely are prose."""
+        """Return the lines of the waiting block, and the unfinished line `rest`, as far as they certainly are prose."""
         if self._code is not None or self._endless or self._inner or self._is_table:
             return []
         line = visible_prose(rest).expandtabs(4)
@@ -328,7 +327,7 @@ class Markdown:
         if not lines or lines[0].startswith(" " * (4 + self._item)):
             return []
         if any(map(_RESHAPES.fullmatch, lines)):
-            return []  # what could be given out of it was, before that line came
+            return []  # the parts that were safe to show were shown before that line arrived
         return list(takewhile(_PROSE.match, lines))
 
     def _room(self) -> int:
@@ -338,7 +337,7 @@ class Markdown:
         return self._columns - len(MARGIN) - self._item
 
     def _put(self, lines: Sequence[str], room: int = 0) -> None:
-        """Give out lines that were made for so much room; the terminal may have become narrower since."""
+        """Add lines to the output. They were made for `room` cells; the terminal may have become narrower since."""
         if room > self._room():
             lines = list(narrowed(lines, self._room()))
         if self._blank and self._began and lines:
@@ -352,7 +351,7 @@ class Markdown:
 
 
 def begins_with_bar(line: str) -> bool:
-    """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
+    """Return whether a drawn line begins, after its colours, with a bar or a sign that looks like one."""
     return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
 
 

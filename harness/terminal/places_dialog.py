@@ -1,4 +1,4 @@
-"""The question about protected places that a granted program changed: what it shows, and which key means what."""
+"""The question about protected places that a granted program changed: its rows and its keys."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
 class PlacesDialog(Dialog[PlacesAnswer]):
-    """Whether places are put back or kept; see Dialog. To keep them, all that changed must have been seen."""
+    """Asks whether to restore or keep changed places; see Dialog. Keeping them requires that all changes were seen."""
 
     def __init__(self, question: PlacesQuestion, seat: Seat) -> None:
-        """Take the question."""
+        """Use the question, and the user's devices in `seat`."""
         super().__init__(seat, lambda _: TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
 
     @property
@@ -70,7 +70,7 @@ class PlacesDialog(Dialog[PlacesAnswer]):
 
 
 def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
-    """Yield the rows of the question: each place with its change and its difference."""
+    """Yield the rows of the question: each place with its change and its diff."""
     places = question.changed
     yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
     for change in places.changes:

@@ -1,7 +1,7 @@
-"""The line at the prompt, where a person types. It hands back exactly the text that they sent.
+"""The line at the prompt, where the user types. Returns exactly the text that was sent.
 
-prompt_toolkit edits the line on a terminal that may be painted anew; one that may not (a screen reader's, TERM=dumb) has
-its own editing (screen_reader_line.py). Nothing polls: between two keys the process sleeps.
+prompt_toolkit edits the line on a terminal with repainting. On others (for a screen reader, TERM=dumb), the terminal
+itself edits it (screen_reader_line.py). There is no polling: the process sleeps between two keys.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from harness.text.visible import visible_line
 
 PROMPT = "> "
 MOST_MENU_LINES = 12
-"""Kept free below the line while completions are shown; half of a window that is low."""
+"""Maximum number of rows below the line for completions; at most half of the window."""
 ESCAPE_SECONDS = 0.05
 """Seconds within which bytes after an Esc belong to it."""
 TWICE_SECONDS = 1.0
-"""Two Esc in an empty line within this time go back."""
+"""Maximum seconds between two Esc in an empty line that open the menu of earlier messages."""
 GO_BACK = "/back "
-"""The command that two Esc in an empty line begin."""
+"""The command that two Esc in an empty line insert."""
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
 PASTE_HINT = "a paste goes on; Ctrl-C ends it"
@@ -64,7 +64,7 @@ MENU_HINT = "Up, Down choose{}; Esc closes"
 
 
 class PromptLine:
-    """Reads one text after the other."""
+    """Reads the user's texts, one after the other."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class PromptLine:
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """Take the person's and the terminal's settings, without reading or writing yet.
+        """Set up the line. Neither reads nor writes yet.
 
-        `commands` returns names with `/` and summaries; `files` finds names by a typed part; `offers` returns the
-        menus of commands. `files` and the entries of a menu may be slow: any thread may query them. `keys` are those
-        that `?` shows. `toolbar` is called at each key, with a hint about the keys. `next_mode` is the action of
-        Shift-Tab; `tell` shows a line to the person.
+        `commands` returns names with `/` and summaries. `files` finds names by a typed part, and `offers` returns the
+        menus of commands. `files` and the entries of a menu may be slow, and are called from any thread. `keys` are
+        shown at `?`. `toolbar` is called at each key, with a hint about the keys. `next_mode` is called at Shift-Tab.
+        `tell` shows a line to the user.
         """
         self._history = history
         self._environment = environment
@@ -96,14 +96,14 @@ class PromptLine:
         self._keys = keys
         self._keys_shown = self._keys_were_shown = self._drawn_keys = False
         self._offered = ""
-        """The command whose menu was opened for the person: sent as it is, it means nothing."""
+        """The command whose menu was opened automatically. If sent unchanged, it counts as an empty line."""
         self._next_mode = next_mode
         self._escaped = -TWICE_SECONDS
         """Time of the last Esc in an empty line."""
         self._closed_menu_text = ""
-        """The line at which the menu was left: it stays closed there."""
+        """The text at which the menu was closed. As long as the text is unchanged, it stays closed."""
         self._is_new = True
-        """Whether nothing was sent yet."""
+        """Whether the user has not sent a line yet."""
         self._folding = Folding()
         self._wants_editor = False
         self._session: PromptSession[str] | None = None
@@ -119,12 +119,14 @@ class PromptLine:
         pre_run: Callable[[], None] | None = None,
         prompt: Callable[[], str] = lambda: PROMPT,
     ) -> str:
-        """Return the sent text, with folded pastes unfolded; it may hold newlines.
+        """Return the sent text, with folded pastes unfolded. It may contain newlines.
 
-        `default` is the initial text; for a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
-        called once the prompt is on the screen; it must return at once. The text is exact except for lone surrogates
-        and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the terminal is
-        gone, KeyboardInterrupt on Ctrl-C, each at an empty line only; and the errors of switching the mode.
+        `default` is the initial text. If it is a command with a menu, the menu opens, and Enter or Esc alone leaves it.
+        `pre_run` is called once the prompt is on the screen, and must return at once. The text is exact, except for
+        line ends, lone surrogates and marks of pastes (see `Folding`).
+
+        Raises EOFError on Ctrl-D or if the terminal is gone, and KeyboardInterrupt on Ctrl-C, each in an empty line
+        only. Errors of switching the mode pass through.
         """
         self._completer.begin_line()
         if self._session is None:
@@ -145,9 +147,9 @@ class PromptLine:
             line = self._edited(text)
 
     def stopper(self) -> Callable[[], None] | None:
-        """Return a function that ends the current line with KeyboardInterrupt from a signal's function.
+        """Return a function with which a signal handler ends the current line with KeyboardInterrupt.
 
-        `None` if that function raises it itself. Call this once the prompt is on the screen.
+        `None` if the handler must raise it itself. Call this method once the prompt is on the screen.
         """
         app = self._session.app if self._session is not None else None
         if app is None or app.loop is None:
@@ -174,7 +176,7 @@ class PromptLine:
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
     def _candidates(self, text: str) -> Sequence[Candidate]:
-        """Return the completions of a line that the terminal edits."""
+        """Return the completions for a line that the terminal itself edits."""
         return [
             Candidate(
                 text=completion.text,
@@ -185,7 +187,7 @@ class PromptLine:
         ]
 
     def _edited(self, text: str) -> str:
-        """Return the line after the person's editor; unchanged, with a message, if that failed."""
+        """Let the user edit the line in their editor, and return it. If that fails, show a message and keep the line."""
         try:
             text = edited(text, self._environment, repaints=True)
         except NotEdited as error:
@@ -216,7 +218,7 @@ class PromptLine:
             output=_Output(sys.stdout, _size, term=self._environment.get("TERM")),
         )
         session.app.terminal_size_polling_interval = (
-            None  # SIGWINCH tells (signal(7)); polling would wake an idle process
+            None  # SIGWINCH reports changes (signal(7)); polling would wake an idle process
         )
         session.app.ttimeoutlen = ESCAPE_SECONDS
         session.app.key_processor.before_key_press += self._hide_keys
@@ -240,7 +242,7 @@ class PromptLine:
         self._keys_shown = not self._keys_were_shown
 
     def _hide_keys(self, _: object) -> None:
-        """Any key closes what shows the keys, and does what it does."""
+        """Close the panel of keys before any key, which then has its usual effect."""
         self._keys_were_shown, self._keys_shown = self._keys_shown, False
 
     def _leave_menu(self, event: KeyPressEvent) -> None:
@@ -252,19 +254,19 @@ class PromptLine:
         self._close_menu(buffer)
 
     def _close_menu(self, buffer: Buffer) -> None:
-        """Keep the menu closed until something is typed."""
+        """Close the menu until the text changes."""
         buffer.complete_state = None
         self._closed_menu_text = buffer.text
 
     def _go_back(self, event: KeyPressEvent) -> None:
-        """Open the menu of earlier messages with the second of two Esc."""
+        """Open the menu of earlier messages if this is the second of two Esc."""
         before, self._escaped = self._escaped, time.monotonic()
         if self._escaped - before < TWICE_SECONDS:
             self._offered = GO_BACK
             event.current_buffer.insert_text(GO_BACK)
 
     def _switch_mode(self, event: KeyPressEvent) -> None:
-        """Let the next mode hold; what is typed stays as it is."""
+        """Switch to the next mode. The typed text is kept."""
         try:
             self._next_mode()
         except HarnessError as error:
@@ -274,9 +276,9 @@ class PromptLine:
         return buffer.text != self._closed_menu_text and self._completer.is_awaited(buffer.document.text_before_cursor)
 
     def _make_room(self, session: PromptSession[str]) -> None:
-        """Keep room for the menu below the line: it grows with the menu, and goes when that is closed, at once.
+        """Reserve rows for the menu below the line: they grow with the menu, and are freed when it closes.
 
-        What was drawn last is taken away then: the library never draws less rows than before.
+        To free rows, the last drawing must be erased, because the library never draws fewer rows than before.
         """
         buffer = session.default_buffer
         state, before = buffer.complete_state, session.reserve_space_for_menu
@@ -292,7 +294,7 @@ class PromptLine:
             session.app.renderer.request_absolute_cursor_position()
 
     def _edit(self, event: KeyPressEvent) -> None:
-        """Leave the line for the editor; its result is read as the line again."""
+        """Leave the line for the editor. The edited text becomes the line again."""
         self._wants_editor = True
         event.app.erase_when_done = True
         event.app.exit(result=event.current_buffer.text)
@@ -324,7 +326,7 @@ class PromptLine:
 
 
 def _menu_position(buffer: Buffer) -> int | None:
-    """Return the column of the menu: that of the completed text, so that it does not move during typing."""
+    """Return the position of the menu: the start of the completed text, so that it does not move during typing."""
     state = buffer.complete_state
     if state is None or not state.completions or buffer.text.startswith("/"):
         return None if state is None else 0
@@ -332,20 +334,24 @@ def _menu_position(buffer: Buffer) -> int | None:
 
 
 class _Output(Vt100_Output):
-    """The terminal, never asked for its cursor: some do not answer, and typed keys would be taken for the answer."""
+    """Output to a terminal without queries of the cursor position.
+
+    Some terminals do not answer them; then typed keys would count as the answer.
+    """
 
     def __init__(self, stdout: object, get_size: Callable[[], Size], term: str | None) -> None:
         super().__init__(stdout, get_size, term=term, enable_bell=False, enable_cpr=False)  # type: ignore[arg-type]
 
     def get_rows_below_cursor_position(self) -> int:
-        """Return the number of surely free rows below: without it nothing is drawn below the line
-        (`height_is_known`).
+        """Return the number of rows below the cursor that are certainly free.
+
+        Without this number, the library draws nothing below the line (`height_is_known`).
         """
         return 1
 
 
 class _Unfolded(History):
-    """The history as the line sees it: what is kept of a line with folded pastes is what was sent."""
+    """The history for the line. Stored entries are unfolded texts; loaded ones are folded if they are long."""
 
     def __init__(self, history: History, folding: Folding) -> None:
         super().__init__()
@@ -370,7 +376,7 @@ class _Unfolded(History):
 
 
 def _after_first_drawing(session: PromptSession[str], *calls: Callable[[], None] | None) -> None:
-    """Call these once the prompt is on the screen, and not again."""
+    """Call these functions once, after the prompt was first drawn."""
 
     def once(_: object) -> None:
         session.app.after_render -= once

@@ -1,7 +1,7 @@
-"""A question at a glance: the call itself, and its unusual features.
+"""The rows of a question about a call: the call itself, and its unusual features.
 
-The model's words are only after a gutter, or in quotes with a note whose words they are. The usual facts are in
-question_help.py.
+The model's words appear only after a gutter, or in quotes with a note that they are the model's. The usual facts are
+shown by question_help.py.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
 PLAN_TOOL = "plan"
 """Name of the question whether to leave plan mode; not a tool of the model."""
 HEARS_WORDS = frozenset((PLAN_TOOL,))
-"""Questions of the program's own that accept words; elsewhere they would not be read."""
+"""Questions of the harness itself that accept words. For its other questions, words would be lost."""
 
 SHELL = "sh"
 """The language of commands."""
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
-"""Beginnings of a terminal's path (pts(4), tty(4))."""
+"""Prefixes of the paths of terminals (pts(4), tty(4))."""
 
 _COMMAND, _FURTHER, _TEXT, _NOTE = "  $ ", "  > ", "    ", "  ! "
 _ASKS, _AUTO, _PART_FURTHER, _PART_NOTE = "  ASKS  ", "  auto  ", "      > ", "      ! "
 _SESSION = 8
-"""Number of characters of a session's name in a title; the facts have all of it."""
+"""Number of characters of a session's name in a title. The facts show the complete name."""
 _WORD = slice(2, 6)
-"""Columns of the word in the gutter of a part."""
+"""Columns of `ASKS` in the gutter of a part."""
 
 
 class Usual(Record):
-    """Effects that nearly every command has by the policy in force, and which the person knows. Empty if unknown."""
+    """Effects that the policy gives to nearly every command, and that the user knows. Empty if they are unknown."""
 
     folder: str = ""
     """The workspace."""
     confinement: str = ""
-    """Confinement of commands. Empty also without any, which is never usual."""
+    """Usual confinement of commands. Empty without any, because running unconfined is never usual."""
     write: tuple[str, ...] = ()
-    """Places that every allowed command may write, named as in `Effects.granted`."""
+    """Places that every permitted command may write, named as in `Effects.granted`."""
 
 
 def usual_here(folder: str, level: str, policy: Policy) -> Usual:
@@ -61,14 +61,14 @@ def usual_here(folder: str, level: str, policy: Policy) -> Usual:
 
 
 class Asker(Record):
-    """Another agent that asks about its own call, at a terminal that is not its own."""
+    """Another agent whose call the question is about. The terminal does not belong to it."""
 
     agent: str
     session: str
     folder: str
     """The workspace."""
     until: str
-    """Time at which the call is refused without an answer, on the person's clock."""
+    """Local time at which the call is refused if there is no answer."""
 
 
 class Question(Record):
@@ -79,27 +79,27 @@ class Question(Record):
     confinement: str
     """The confinement of a command, in words."""
     variables: tuple[str, ...] | None = None
-    """Names of the person's variables that a command is given as they are; None where that is not known here."""
+    """Names of the user's environment variables that a command gets unchanged. `None` if they are not available."""
     set_variables: int = 0
-    """Number of further variables, with values of the harness's own."""
+    """Number of further variables, whose values the harness sets."""
     usual: Usual = Usual()
     destroys: tuple[str, ...]
-    """Irreversible effects, a sentence each: the result of `destroys`, which is not computed at every key."""
+    """Irreversible effects, one sentence each: the stored result of the function `destroys`."""
     asker: Asker | None = None
-    """The asking agent, if that is not the harness's own."""
+    """The agent that made the call, if it is not the harness's own."""
 
     @property
     def by_model(self) -> bool:
-        """Whether a model asks; else it is a question of the program's own, such as whether files are put back."""
+        """Whether the call is a model's. Otherwise the harness itself asks, for example whether to restore files."""
         return by_model(self.action)
 
     @property
     def hears_words(self) -> bool:
-        """Whether words with a no reach anyone."""
+        """Whether words that come with a no are delivered."""
         return self.by_model or self.action.tool in HEARS_WORDS
 
     def title(self, width: int) -> str:
-        """For the line above the question: what asks, and of a file what is done to it where that has room there."""
+        """Return the title above the question: the tool, and the agent or the changed file if there is one and it fits."""
         action, asker = self.action, self.asker
         if asker is not None:
             user = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
@@ -112,13 +112,13 @@ class Question(Record):
 
     @property
     def head(self) -> str:
-        """The line above a difference: the file and the size of the change. Empty without a difference."""
+        """The line above a diff: the file and the size of the change. Empty without a diff."""
         if self.action.change is None:
             return ""
         return self.action.preview.partition("\n")[0].removeprefix("edit ")
 
     def has_room(self, width: int) -> bool:
-        """Return whether a title with the action fits into a line of that width."""
+        """Return whether a title with the action fits into a line of `width` cells."""
         return (
             self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
         )
@@ -129,14 +129,14 @@ class Question(Record):
 
 
 def by_model(action: Action) -> bool:
-    """Say whether a call is a model's; the program's own questions, a server's forms and the person's calls have no id."""
+    """Return whether a call is a model's. The harness's own questions, server forms and the user's calls have no id."""
     return bool(action.call.id)
 
 
 def question_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return all rows of a question at a terminal of `width` columns.
 
-    INVARIANT: the call is shown whole, and so is everything unusual about its effects and its input.
+    INVARIANT: the call is shown completely, with everything unusual about its effects and its input.
     """
     action, parts = question.action, parts_of(question.action, question.verdict)
     return joined((
@@ -178,7 +178,7 @@ def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
 
 
 def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int) -> Iterator[Row]:
-    """Yield the rows of one command of several: a word says whether it needs the person, and a line what is unusual."""
+    """Yield the rows of one of several commands: a word shows whether it needs approval, and notes list unusual features."""
     tone = Tone.BAD if part.reaches_network else Tone.WARNING
     if part.asks:
         first, *rest = code_rows(lines, highlighter, width, gutter=_ASKS, next_gutter=_PART_FURTHER, strong=True)
@@ -211,7 +211,7 @@ def _loud(text: str, width: int, tone: Tone = Tone.BAD) -> Iterator[Row]:
 
 
 def _at_terminals(action: Action) -> Iterator[str]:
-    """Yield a warning if the call writes to the screen itself: later text on it may not be the harness's."""
+    """Yield a warning if the call may write to a terminal, because its text could imitate the harness's."""
     for facet in action.all_facets():
         if not isinstance(facet, PathAccess) or facet.access is Access.READ:
             continue
@@ -226,7 +226,7 @@ def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
 
 
 def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Row]:
-    """Yield the claims of a tool's server, and its confinement; for a command, the latter is shown below."""
+    """Yield the claims of a tool's server, and the tool's confinement. That of a command is shown elsewhere."""
     use = part.facet
     if not isinstance(use, ToolUse):
         return
@@ -261,7 +261,7 @@ def _effects_row(question: Question, parts: Sequence[Part], width: int) -> Itera
             tone = Tone.WARNING
     if len(parts) == 1:
         notes = "; ".join(_of_part(parts[0]))
-        if notes and not question.by_model:  # of the program's own it says what a yes does
+        if notes and not question.by_model:  # for a question of the harness, the notes describe the effect of a yes
             yield from prose(notes, width, gutter=_TEXT)
         elif notes:
             yield from _loud(notes, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
@@ -280,11 +280,11 @@ class Fact(Record):
     name: str
     text: str
     usual: bool
-    """Whether it is so of nearly every command, and said to the person elsewhere."""
+    """Whether nearly every command has it, so that it is shown in the help only."""
 
 
 def facts_of(question: Question) -> Iterator[Fact]:
-    """Yield the facts about a command, and for every change whether undo covers it."""
+    """Yield the facts about a command and, for calls that change something, whether undo covers it."""
     action, effects = question.action, question.verdict.effects
     if question.asker is not None:
         yield from _of_asker(question.asker)
@@ -308,7 +308,7 @@ def _of_asker(asker: Asker) -> Iterator[Fact]:
 def _of_command(question: Question) -> Iterator[Fact]:
     action, usual = question.action, question.usual
     yield Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
-    if question.asker is None:  # how long another agent lets a command run is its own matter
+    if question.asker is None:  # another agent sets its own time limits
         limit = "none" if action.seconds is None else f"{action.seconds:g} s"
         yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
     if question.variables is not None:
@@ -316,12 +316,12 @@ def _of_command(question: Question) -> Iterator[Fact]:
         names = ", ".join(question.variables) or "none"
         others_set = f", and {question.set_variables} that keep programs from asking and paging"
         yield Fact(name="variables of yours", text=f"{names}{others_set}", usual=not odd)
-    off = question.verdict.effects.enforcement is Enforcement.OFF  # which is said louder
+    off = question.verdict.effects.enforcement is Enforcement.OFF  # shown as a warning instead
     yield Fact(name="confinement", text=question.confinement, usual=off or _is_usual_confinement(question))
 
 
 def _is_usual_confinement(question: Question) -> bool:
-    """Return whether a command has the usual confinement. An opened folder of the workspace does not count."""
+    """Return whether a command has the usual confinement. Opened folders in the workspace count as usual."""
     usual = question.usual
     if not usual.confinement or not question.confinement.startswith(usual.confinement):
         return False
@@ -337,8 +337,8 @@ def _fact(fact: Fact, width: int) -> Iterator[Row]:
 
 
 def fact_row(fact: Fact, width: int, *, gutter: str = "  ", tone: Tone = Tone.QUIET) -> Iterator[Row]:
-    """Yield the rows of one."""
-    wrap = rows_of if fact.name == "folder" else prose  # of a path every blank counts
+    """Yield the rows of one fact."""
+    wrap = rows_of if fact.name == "folder" else prose  # blanks in a path must stay exact
     yield from wrap(f"{fact.name}: {fact.text}", width, gutter=gutter, tone=tone)
 
 

@@ -1,4 +1,4 @@
-"""The question about a call: which key means what at which moment."""
+"""The question about a call: the effect of each key at each step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORD = "destroy"
 
 
 class QuestionDialog(Dialog[Approval]):
-    """Whether a call runs; see Dialog."""
+    """Asks whether a call may run; see Dialog."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class QuestionDialog(Dialog[Approval]):
         echo: Callable[[str], None],
         environment: Mapping[str, str],
     ) -> None:
-        """Take the question, the possible grants or else the rule that would allow the call, and the environment of
-        the editor.
+        """Use the question, and the possible grants or a reason why there are none.
+
+        `advise` returns advice and a rule that would permit the call. `environment` is for the editor, and `echo` for a
+        terminal without overwriting.
         """
         super().__init__(seat, question.title, lambda width: question_rows(question, width), waits=choices.YES)
         self._question = question
@@ -49,12 +51,12 @@ class QuestionDialog(Dialog[Approval]):
         self._advise = advise
         self._echo = echo
         self._environment = environment
-        # Another agent's call cannot be edited, words with a yes do not reach its model, and its turn is not ours to end.
-        editable = is_editable(question.action)  # as a form of a server is, and a command of the person's
+        # Another agent's call cannot be edited, words with a yes do not reach its model, and we cannot end its turn.
+        editable = is_editable(question.action)  # also a form of a server, or a command of the user
         self._is_own = question.asker is None and (question.by_model or editable)
         self._is_editable = self._is_own and editable
         self._words = ""
-        """The person's words with their answer."""
+        """Words that the user added to the answer."""
 
     @property
     def _notice(self) -> str:
@@ -71,7 +73,7 @@ class QuestionDialog(Dialog[Approval]):
                 return Approval(answer=Answer.STOP, by="person")
             case Event.BURST:
                 return Approval(answer=Answer.NO, by="person", words=NOISE)
-            case _:  # hung up: whoever was there said nothing
+            case _:  # the terminal hung up without an answer
                 return nobody()
 
     def _on_key(self, key: str) -> Approval | None:
@@ -90,7 +92,7 @@ class QuestionDialog(Dialog[Approval]):
                 return self._rest_of_burst()
 
     def _on_key_that_acts(self, key: str) -> Approval | None:
-        """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
+        """Handle a key that counts only if all rows were seen, and not right after a new page."""
         if not self._is_seen():
             return self._rest()
         match key:
@@ -142,14 +144,14 @@ class QuestionDialog(Dialog[Approval]):
         return self._rest()
 
     def _add_words(self) -> Approval | None:
-        """Take words that go with the answer; they are none: a yes is still a `y` that is pressed alone."""
+        """Read words that go with the answer. They are not an answer: a yes still requires a single `y`."""
         came = self._line("words for the model (Enter keeps them, Esc goes back): ", Pastes.TEXT)
         if isinstance(came, Event | Key):
             return self._on(came)
         if isinstance(came, str):
             self._words = came
             self._tell(f'your answer goes with these words: "{came}"' if came else "your answer goes without words")
-            self._question_rows = self._screen.passing_rows  # as long as the question stands
+            self._question_rows = self._screen.passing_rows  # so that the note stays as long as the question
         return self._rest()
 
     def _edit(self) -> Approval | None:
@@ -163,7 +165,7 @@ class QuestionDialog(Dialog[Approval]):
         return Approval(answer=Answer.EDIT, by="person", arguments=arguments)
 
     def _grant(self, scope: GrantScope) -> Approval | None:
-        """Show the grants, and read one more key."""
+        """Show the possible grants, and read the number of a choice."""
         if self._question.destroys or not self._may_be_allowed:
             self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
             return self._rest()
@@ -193,7 +195,7 @@ class QuestionDialog(Dialog[Approval]):
     def _number(
         self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int
     ) -> int | Key | Pasted | Event | Approval:
-        """Show a numbered list, and return the number that was pressed once all of it was seen; else what came."""
+        """Show a numbered list. Return the chosen number if all rows were seen; otherwise return the input."""
         self._screen.settle()
         self._clear()
         pages = Pages(self._screen, lambda _: title, rows_at)
@@ -222,7 +224,7 @@ class QuestionDialog(Dialog[Approval]):
         return came
 
     def _leave_page(self, came: Key | Pasted | Event | Approval) -> Approval | None:
-        """Go back to the question, unless that was an answer, to stop or the end."""
+        """Go back to the question, unless the input was an answer, a stop, or the end of input."""
         if isinstance(came, Approval):
             return came
         if came in (Event.STOP, Event.END, Key(text="end")):
@@ -230,7 +232,7 @@ class QuestionDialog(Dialog[Approval]):
         self._tell("nothing is granted", Tone.QUIET)
         return self._rest()
 
-    # What is shown
+    # Display
 
     def _rows_of_all(self) -> Sequence[Row]:
         width = self._screen.width - 1
@@ -247,7 +249,7 @@ class QuestionDialog(Dialog[Approval]):
 
     @property
     def _may_be_allowed(self) -> bool:
-        """Whether a yes is possible at all: what is not shown whole cannot be allowed at a terminal."""
+        """Whether a yes is possible. A call that is not shown completely cannot be permitted at a terminal."""
         return self._question.action.shown_whole
 
     @property

@@ -31,7 +31,7 @@ _WHOSE = {
 
 
 def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
-    """Return the rows that say what a call may do, all that it gets, and whether undo reaches it."""
+    """Return rows with the effects of a call, all facts about it, and whether undo covers it."""
     effects = effects_lines(question.verdict, max_paths=MOST_PATHS) if question.action.cwd else []
     return joined((
         *(prose(line, width, tone=Tone.QUIET) for line in effects),
@@ -40,7 +40,7 @@ def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
 
 
 def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
-    """Return the table of all facets: what each is, its decision, and whose word that is."""
+    """Return the table of all facets: the kind of each, its decision, and the origin of the decision."""
     rows = [_facet_rows(number, facet, width) for number, facet in enumerate(verdict.facets[:MOST_FACETS], 1)]
     more = len(verdict.facets) - MOST_FACETS
     if more > 0:
@@ -56,7 +56,7 @@ def _facet_rows(number: int, verdict: FacetVerdict, width: int) -> Iterator[Row]
         text += f" ({facet.real})"
     yield from rows_of(f"{_kind_of(facet)}: {one_line(text)}", width, gutter=f"  {number:3} ")
     word = "ASKS" if verdict.decision is Decision.CONFIRM else verdict.decision.word
-    shipped = verdict.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
+    shipped = verdict.layer is Layer.SHIPPED  # its folder belongs to the harness, so the file name suffices
     by = short_place(verdict.by) if shipped else verdict.by
     is_of_policy = verdict.layer is not Layer.BUILT_IN and verdict.source is not Source.HOOK
     whose = f"  [{by}; {_WHOSE[verdict.layer]}]" if by and is_of_policy else f"  [{by}]" if by else ""

@@ -1,4 +1,4 @@
-"""Rows a page at a time, and whether all of them were seen at the size that the terminal has."""
+"""Rows shown page by page, and whether all of them were seen at the present size of the terminal."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from harness.terminal.row_text import Row
 from harness.terminal.screen import Screen
 
 LEAST_WIDTH, LEAST_HEIGHT = 21, 5
-"""A terminal that is smaller shows no question that could be answered with a yes."""
+"""Minimum columns and lines of a terminal on which a question can be answered with a yes."""
 BESIDE = 2
-"""Lines of the terminal that stay free for the line of keys."""
+"""Number of lines of the terminal that are left free for the line of keys."""
 
 
 class Pages:
-    """Rows, and how many of them were shown at the terminal's size.
+    """Rows, and the number of them that were shown at the terminal's present size.
 
-    INVARIANT: `seen` is true only if every row was written at the terminal's present size, with no other program in
-    between.
+    INVARIANT: `is_seen` is true only if every row was written at the terminal's present size, and no other program used
+    the terminal in between.
     """
 
     def __init__(self, screen: Screen, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]]) -> None:
-        """Take functions that return the title and the rows for a width."""
+        """Use functions that return the title and the rows for a width."""
         self._screen = screen
         self._title_at = title_at
         self._rows_at = rows_at
@@ -36,7 +36,7 @@ class Pages:
 
     @property
     def is_current(self) -> bool:
-        """Whether the terminal still has the size that was drawn for, and shows what was drawn as far as we know."""
+        """Whether the terminal still has the size for which the rows were drawn, and probably still shows them."""
         return self._size_now == self._size and self._screen.keeps == self._keeps
 
     @property
@@ -47,27 +47,27 @@ class Pages:
 
     @property
     def rows_left(self) -> int:
-        """Number of rows that were not shown since the last start."""
+        """Number of rows that were not shown since the last `begin`."""
         return len(self._rows) - self._next
 
     @property
     def is_seen(self) -> bool:
-        """Whether all of it was shown at this size."""
+        """Whether all rows were shown at the present size."""
         return self._is_seen and self.is_current and not self.is_tiny
 
     def begin(self) -> None:
-        """Show the first page, at the size that the terminal has now."""
+        """Show the first page, for the present size of the terminal."""
         if not self.is_current:
             self._is_seen = False
         self._size, self._keeps = self._size_now, self._screen.keeps
-        # One column stays free: some terminals go to the next line when the last one is written.
+        # One column stays free, because some terminals begin a new line after a full one.
         width = max(self._size[0], LEAST_WIDTH) - 1
         self._rows = self._rows_at(width)
         self._next = 0
         self._show(self._page - 1, title=self._title_at(width))
 
     def go_on(self, *, to_end: bool = False) -> None:
-        """Show the next page, or the whole rest, which the terminal's scrollback then holds."""
+        """Show the next page or, with `to_end`, all remaining rows, for which the user can scroll back."""
         self._show(self.rows_left if to_end else self._page)
 
     @property

@@ -1,4 +1,4 @@
-"""Drawing with rich: text is never markup, and rich does not examine its surroundings."""
+"""Drawing with rich: text is never parsed as markup, and rich does not detect terminal features by itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.text.visible import visible
 
 
 def rich_console(palette: Palette | None, width: int, *, ascii_only: bool = False) -> Console:
-    """Return a console of `width` columns whose output is written elsewhere; without a palette, no colours."""
+    """Return a console of `width` columns that renders into memory. Without a palette, it uses no colours."""
     return Console(
         file=TextIOWrapper(BytesIO(), "ascii" if ascii_only else "utf-8"),
         width=width,
@@ -35,7 +35,7 @@ def rich_console(palette: Palette | None, width: int, *, ascii_only: bool = Fals
 
 
 def rich_table(rule: str) -> Table:
-    """Return a table without lines but the rule below its headings."""
+    """Return a table whose only line is the rule below its headings."""
     box = Box(f"    \n    \n {rule * 2} \n    \n    \n    \n    \n    \n", ascii=rule.isascii())
     return Table(box=box, pad_edge=False, show_edge=False, collapse_padding=True, border_style="table.border")
 
@@ -43,7 +43,7 @@ def rich_table(rule: str) -> Table:
 def rich_rows(console: Console, drawing: RenderableType, width: int) -> list[str]:
     """Return rich's drawing as rows of at most `width` cells, ready to be written, without trailing blanks.
 
-    The text is made safe to show once more after rich. Some of it is wider here than rich counts it.
+    The text is made safe to show again after rich. Rows are narrowed, because rich counts some characters as too narrow.
     """
     system = ColorSystem.EIGHT_BIT if console.color_system else None
     lines = console.render_lines(drawing, console.options.update(width=width), pad=False)

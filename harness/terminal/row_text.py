@@ -20,17 +20,19 @@ _EMOJI_STYLE = "\ufe0f"
 _BECAME_WIDE = (
     (0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376), (0x1F1E6, 0x1F1FF),
 )  # fmt: skip
-"""First and last of what terminals take two cells for and older Unicode data says N of: EastAsianWidth.txt of Unicode 16, and
-the regional indicators (flags), which are drawn as emoji are. Counted wide everywhere: too many leaves blanks, too few would
-let a row run over its end, into column 1 of the next."""
+"""Ranges (first, last) of characters that terminals draw in two cells, but that are narrow in older Unicode data.
+
+Sources: EastAsianWidth.txt of Unicode 16, and the regional indicators (flags), which are drawn like emoji. They always
+count as wide: too many cells only leave blanks, but too few would let a row reach column 1 of the next.
+"""
 
 
 class _Widths(dict[str, int]):
-    """Cells of each character that was asked about; the tables are loaded with the first one that is not of ASCII."""
+    """Number of cells by character, computed at the first lookup."""
 
     def __missing__(self, character: str) -> int:
         if character == _EMOJI_STYLE:
-            cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
+            cells = 1  # on some terminals it widens the character before it, and too few cells must never be counted
         elif unicodedata.category(character) in ("Mn", "Me"):
             cells = 0
         else:
@@ -44,8 +46,9 @@ _widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
 
 
 def cells(text: str) -> int:
-    """Return the number of cells of a line: wide characters two, combining ones none. `text` has no control
-    characters.
+    """Return the number of cells of a line without control characters.
+
+    Wide characters have two cells, and combining ones none.
     """
     if text.isascii():
         return len(text)
@@ -59,8 +62,8 @@ letters.
 
 
 def _filled(text: str, at: int, room: int) -> int:
-    """Return the end of a line of `room` cells that begins at `at`: at least one character further."""
-    first = text[at : at + max(room, 1) + 1]  # with what comes next, which may be a mark on the last of them
+    """Return the end index of a line of `room` cells that begins at `at`; it has at least one character."""
+    first = text[at : at + max(room, 1) + 1]  # with one character more, which may be a mark on the last one
     if first.isascii() and first.isprintable():
         return min(len(text), at + max(room, 1))
     used = 0
@@ -72,15 +75,15 @@ def _filled(text: str, at: int, room: int) -> int:
 
 
 def cut(text: str, room: int) -> tuple[str, str]:
-    """Return the beginning of `text` that fits into `room` cells (at least one character of it), and the rest."""
+    """Return the beginning of `text` that fits into `room` cells (at least one character), and the rest."""
     at = _filled(text, 0, room)
     return text[:at], text[at:]
 
 
 def pieces(text: str, room: int) -> Iterator[str]:
-    """Yield `text` in pieces that each fit into `room` cells and together are the text; an empty text once.
+    """Yield `text` in pieces of at most `room` cells. Joined, they are the text. An empty text yields one empty piece.
 
-    A piece ends after a blank in its second half, else after a word in its last third, else at the full width.
+    A piece ends after a blank in its second half, else at a word's end in its last third, else at the full width.
     """
     at = 0
     while (end := _filled(text, at, room)) < len(text):
@@ -96,20 +99,20 @@ def pieces(text: str, room: int) -> Iterator[str]:
 
 
 def _is_within_word(text: str, place: int) -> bool:
-    """Say whether both characters beside a place are letters, or marks on one: those are as wide as nothing."""
+    """Return whether a position is within a word: between letters, digits or underscores, or before a combining mark."""
     beside = text[place - 1 : place + 1]
     return not _widths[text[place]] or all(char.isalnum() or char == "_" or not _widths[char] for char in beside)
 
 
 def fitted(text: str, room: int, more: str = "...") -> str:
-    """Return one line of at most `room` cells: `text`, or its beginning and the mark that there is more."""
+    """Return one line of at most `room` cells: `text`, or its beginning followed by `more`."""
     if cells(text) <= room:
         return text
     return cut(text, room - len(more))[0] + more if room > len(more) else cut(text, room)[0][: max(room, 0)]
 
 
 def ending(text: str, room: int) -> str:
-    """Return one line of at most `room` cells: `text`, or dots and its end."""
+    """Return one line of at most `room` cells: `text`, or dots followed by its end."""
     more = "..."
     text = text if len(text) <= 2 * room + 8 else f"{more}{text[-2 * room - 8 :]}"
     if cells(text) <= room:
@@ -126,15 +129,15 @@ def ending(text: str, room: int) -> str:
 
 
 def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
-    """Return one line broken into lines of at most `room` cells (those after the first: `later`), between words.
+    """Wrap one line between words into lines of at most `room` cells, and at most `later` cells after the first.
 
-    A word that is longer than a line is broken wherever the line is full.
+    A word that is too long for a line is broken at the full width.
     """
     return [text[at:end] for at, end in breaks(text, room, room if later is None else later)]
 
 
 def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
-    """Return the start and end of each line of a text; blanks between two lines are in neither.
+    """Return the start and end index of each line of a wrapped text. Blanks between two lines belong to neither.
 
     INVARIANT: the end of a line depends only on the text before it, and on the first word or wide character after it.
     """
@@ -153,7 +156,7 @@ def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
 
 
 def _place_to_break(text: str, first: int, full: int) -> int:
-    """Return the last place up to `full` where a line that begins at `first` may end; `full` itself where there is none."""
+    """Return the last index up to `full` at which a line from `first` may end; `full` if there is none."""
     if text.isascii():
         blank = text.rfind(" ", first, full + 1)
         return blank if blank > first and not text[first:blank].isspace() else full
@@ -162,7 +165,10 @@ def _place_to_break(text: str, first: int, full: int) -> int:
 
 
 def _may_break(before: str, after: str) -> bool:
-    """Say whether a line may end between two characters: at a blank, and beside a wide one unless a sign belongs to it."""
+    """Return whether a line may end between two characters.
+
+    It may end at a blank, and next to a wide character, but not between that and a sign or mark that belongs to it.
+    """
     if after == " ":
         return True
     if before == " " or 2 not in (_widths[before], _widths[after]) or after in _BEGIN_NO_LINE:
@@ -174,10 +180,10 @@ def _may_break(before: str, after: str) -> bool:
 
 
 WRAPPED = UNICODE.broken
-"""Prefix of the rest of a long line; the last two characters of the gutter."""
+"""Sign before the rest of a long line: the last two characters of its gutter."""
 TAB = 8
 LEAST = 4
-"""Columns that are left for the text, however narrow the terminal is."""
+"""Minimum columns for the text, even on a very narrow terminal."""
 
 
 class Tint(NamedTuple):
@@ -189,29 +195,30 @@ class Tint(NamedTuple):
 
 
 class Row(Record):
-    """One row, no wider than it was made for."""
+    """One row, not wider than the terminal for which it was made."""
 
     text: str
     tone: Tone = Tone.PLAIN
     tints: tuple[Tint, ...] = ()
-    """Tints in order. If two overlap, both colours count."""
+    """Coloured parts, in order. If two overlap, both colours apply."""
     fill: Fill | None = None
 
 
 def rows_of(
     text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, next_gutter: str = ""
 ) -> Iterator[Row]:
-    """Yield the rows of `text` (hostile, of any number of lines) at a terminal of `width` columns (at least 10).
+    """Yield the rows of `text` (hostile, with any number of lines) for a terminal of `width` columns (at least 10).
 
-    The first line begins with `gutter`, each further one with `next_gutter` (else the same), what is wrapped with WRAPPED.
-    Nothing is cut. Only LF ends a line here, as in the shell and in files: other line ends are shown as escapes.
+    The first line begins with `gutter`, further ones with `next_gutter` (default: `gutter`), and wrapped parts with
+    WRAPPED. The text is never cut. Only LF ends a line, as in the shell and in files; other line ends are shown as
+    escapes.
     """
     for number, line in enumerate(text.split("\n")):
         yield from line_rows(safe_line(line), width, gutter=next_gutter or gutter if number else gutter, tone=tone)
 
 
 def safe_line(line: str) -> str:
-    """Return one line (hostile) as it is shown: what is lexed, compared and wrapped is this, never the line itself."""
+    """Return a line (hostile) in a form that is safe to show. Lexing, comparing and wrapping use this form only."""
     return visible(line).expandtabs(TAB)
 
 
@@ -225,9 +232,9 @@ def line_rows(
     tints: Sequence[Tint] = (),
     fill: Fill | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows of one line that `safe_line` gave; `tints` are places in it.
+    """Yield the rows of one line from `safe_line`. `tints` are positions in it.
 
-    The first begins with `gutter`, all others with `later`, as wide as that; by default with WRAPPED.
+    The first row begins with `gutter`, and the others with `later`, which has the same width (default: with WRAPPED).
     """
     later = later or hanging(gutter)
     at = 0
@@ -238,7 +245,7 @@ def line_rows(
 
 
 def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[Tint, ...]:
-    """Return the tints in a part of the line, moved to the place of that part."""
+    """Return the tints within `first` to `last`, with positions shifted by `moved`."""
     return tuple(
         Tint(max(start, first) + moved, min(end, last) + moved, ink)
         for start, end, ink in tints
@@ -247,12 +254,12 @@ def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[T
 
 
 def hanging(gutter: str) -> str:
-    """Return the prefix of the rest of a line that began with `gutter`. Its first two columns are always blank."""
+    """Return the gutter for the rest of a line that began with `gutter`. Its first two columns are always blank."""
     return " " * max(len(gutter) - len(WRAPPED), 2) + WRAPPED
 
 
 def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ") -> Iterator[Row]:
-    """Yield the rows of a sentence, on lines of its own and wrapped between words where that is possible."""
+    """Yield the rows of a sentence, wrapped between words."""
     room = max(width - len(hanging(gutter)), LEAST)
     for index, line in enumerate(wrapped(one_line(text), room)):
         yield Row(text=(" " * len(hanging(gutter)) if index else gutter) + line, tone=tone)
@@ -264,18 +271,18 @@ def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
 
 
 HANGING = "    "
-"""Before what did not fit on the row before: text from elsewhere must not reach column 1 by being long."""
+"""Indentation of the rest of a long line, so that long text from elsewhere cannot reach column 1."""
 
 _ENDS_SGR = "\x1b[0m"
 _TO_THE_END = "\x1b[K"
-"""Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
+"""Sequence that colours the rest of a row without blanks, so that copied text has none (EL, ECMA-48 8.3.41)."""
 _SGRS = regex(r"\x1b\[[0-9;]*+[mK]")
 _NARROW = "   "
-"""The same for a very narrow terminal."""
+"""Indentation on a very narrow terminal."""
 
 
 def toned(text: str, tone: Tone, palette: Palette | None) -> str:
-    """Return text in the colour of its tone, or as it is."""
+    """Return text in the colour of its tone; unchanged without a palette."""
     code = palette.tones[tone] if palette and text else ""
     return f"\x1b[{code}m{text}{_ENDS_SGR}" if code else text
 
@@ -283,7 +290,7 @@ def toned(text: str, tone: Tone, palette: Palette | None) -> str:
 def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: bool = True) -> str:
     """Return a row in its colours. Its text is shown unchanged, whatever its tints.
 
-    Its fill begins after a margin, and reaches to the end of the terminal's line.
+    Its fill begins after `margin` columns and, with `to_the_end`, extends to the end of the terminal's line.
     """
     if palette is None:
         return row.text.rstrip()
@@ -309,9 +316,9 @@ def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: boo
 
 
 def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None) -> list[str]:
-    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells.
+    """Wrap one line (safe to show, without line ends) into rows of at most `width` cells.
 
-    The last row does not hold the end of a figure alone (`0.1` / `s`): it takes a word from the row before.
+    If the last row would be very short, such as the `s` of `0.1 s`, it gets a word from the row before.
     """
     rows = wrapped(line.expandtabs(TAB), width, width - len(HANGING))
     if len(rows) > 1 and len(rows[-1]) < len(HANGING):
@@ -323,8 +330,10 @@ def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None
 
 
 def narrowed(rows: Iterable[str], width: int) -> Iterator[str]:
-    """Yield rows, those that are too wide in several, without their colours; none of these begins like the output of a
-    command."""
+    """Yield rows of at most `width` cells. A row that is too wide is wrapped, and loses its colours.
+
+    No wrapped part begins like the output of a command.
+    """
     for row in rows:
         text = _SGRS.sub("", row)
         if cells(text) <= width:

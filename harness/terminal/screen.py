@@ -1,4 +1,4 @@
-"""The screen of a session. It only grows, but for one line at the end that is written over. Column 1 is the harness's own."""
+"""The screen of a session. Output only grows, except for one overwritable line at the end. Column 1 is the harness's own."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 ERASE = "\r\x1b[K"
 TAKE_BACK = "\r\x1b[{}A\x1b[J"
-"""Go up so many rows, and erase from there to the end of the screen (ECMA-48: CUU, ED)."""
+"""Sequence that moves up by a number of rows, and erases to the end of the screen (ECMA-48: CUU, ED)."""
 _KEY = regex(r"\[[^\[\]\s]{1,5}\]")
-"""A key, as the line of keys names it."""
+"""A key in the line of keys."""
 TEXT_SECONDS = 0.01
-"""Pieces of text that come within this time are taken in together."""
+"""Seconds within which pieces of text are processed together."""
 MOST_PIECES = 1_024
-"""Taken in together at most: a key that was pressed is shown before the next ones."""
+"""Maximum number of pieces processed together, so that a pressed key is shown soon."""
 LOCK_SECONDS = 0.004
-"""Between two looks whether what was typed is shown, where another thread is writing."""
+"""Seconds between two checks whether another thread, which holds the lock, has shown the typed text."""
 PAINT_SECONDS = 0.05
-"""Between two looks of the line that is written over, unless a key was pressed."""
+"""Minimum seconds between two drawings of the overwritable line, unless a key was pressed."""
 STILL_SECONDS = 10.0
-"""Seconds between two lines about continuing work, on a terminal without overwriting."""
+"""Seconds between two lines about continuing work on a terminal without overwriting."""
 LEAST_WIDTH, WIDEST_RULE = 8, 120
-"""Widths in cells: output fits a terminal as narrow as the first; a rule is at most as wide as the second."""
+"""Minimum width of a terminal to which output is fitted, and maximum width of a rule, in cells."""
 LEAST_TEXT_WIDTH = 20
-"""Minimum width of drawn Markdown (`markdown_stream.LEAST_WIDTH`). On a narrower terminal it is broken again."""
+"""Minimum width of drawn Markdown (`markdown_stream.LEAST_WIDTH`). On a narrower terminal its lines are wrapped again."""
 
 
 DEFAULT_SIZE = (80, 24)
 UNBROKEN = (100_000, 24)
-"""Size of a file or a pipe, whose readers want unbroken lines."""
+"""Size used for a file or pipe, whose readers expect unbroken lines."""
 
 
 class Notices(Enum):
@@ -57,12 +57,12 @@ class Notices(Enum):
 
     BELL = "bell"
     OSC9 = "osc9"
-    """A notice of the desktop (iTerm2 and kin: OSC 9), where the terminal knows them."""
+    """A desktop notification (OSC 9: iTerm2 and similar terminals); a bell on a terminal without escapes."""
     OFF = "off"
 
 
 def terminal_size(stream: TextIO) -> tuple[int, int]:
-    """Return columns and lines of the terminal behind a stream, asked each time: it may be resized (tty_ioctl(4))."""
+    """Return the present columns and lines of the terminal of a stream (tty_ioctl(4)). Not cached: it may be resized."""
     if not stream.isatty():
         return UNBROKEN
     try:
@@ -73,19 +73,19 @@ def terminal_size(stream: TextIO) -> tuple[int, int]:
 
 
 def encodable_for(stream: TextIO) -> Callable[[str], str]:
-    """Return a function that makes a text encodable by the stream: its own escapes would be wider than counted."""
-    encoding = (stream.encoding or "utf-8").lower()  # a text in memory has none, and holds everything
+    """Return a function that makes a text encodable for the stream, so that widths are counted with its escapes."""
+    encoding = (stream.encoding or "utf-8").lower()  # a stream in memory has no encoding, and accepts all text
     if encoding.startswith("utf"):
         return lambda text: text
     return lambda text: text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Screen(Console):
-    """The output of a session, in order, each thing beginning on a line of its own.
+    """The output of a session, in order. Each item begins on a new line.
 
-    Every method may be called from any thread. The model's text is Markdown, indented, with a sign in column 1 at its
-    first line; all other text in column 1 is the harness's. INVARIANT: outside of one write, the cursor is at the
-    beginning of an empty line, or at the end of the overwritable line.
+    Every method may be called from any thread. The model's text is indented Markdown; its first line has a sign in
+    column 1. All other text in column 1 is the harness's. INVARIANT: between two writes, the cursor is at the beginning
+    of an empty line, or at the end of the overwritable line.
     """
 
     def __init__(
@@ -100,8 +100,10 @@ class Screen(Console):
         way_to_output: str = "",
         way_to_stop: str = "",
     ) -> None:
-        """Take the stream and its look, the redactor, a function that returns the terminal's size, and the names of
-        the command that shows all output and of the key that stops a turn.
+        """Use the stream and its look.
+
+        `redactor` masks secrets. `size` returns the terminal's size. `way_to_output` names the command that shows the
+        full output, and `way_to_stop` the key that stops a turn.
         """
         super().__init__(stream, look, redactor=redactor)
         self._signs = signs(ascii_only=look.ascii)
@@ -110,7 +112,7 @@ class Screen(Console):
         self._notices = notices
         self._lock = threading.RLock()
         self._columns = DEFAULT_SIZE[0]
-        """The width that the text is being fitted to: asked for with every few lines of it."""
+        """Width for the model's text, updated with each batch of pieces."""
         self._pieces: list[str] = []
         self._characters = 0
         self._due = 0.0
@@ -119,21 +121,21 @@ class Screen(Console):
         self._note = ""
         self._typed_numbers = count(1)
         self._typed, self._typed_shown = (0, ""), 0
-        """The person's typed text with its number, and the number of the shown one."""
+        """The typed text with its number, and the number of the text that is shown."""
         self._open = False
         """Whether the overwritable line may hold text."""
         self._is_held = True
-        """Whether that line stays empty: a question or a prompt has the terminal."""
+        """Whether that line stays empty, because a question or a prompt uses the terminal."""
         self._painted_at = self._still_at = 0.0
         self._painted = ""
         self._signed = False
-        """Whether the first line of the text that is open was written."""
+        """Whether the first line of the model's current text was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
         """Number of temporary rows at the end, and the terminal's size when they were written."""
         self._gone_rows = 0
-        """Number of those that have left the screen at the top."""
+        """Number of temporary rows that have scrolled off the top of the screen."""
         self.keeps = 0
-        """Number of times at which temporary rows became permanent: they may be out of sight since."""
+        """Number of calls of `keep`. After each, earlier temporary rows may be out of sight."""
         self._encodable = encodable_for(stream)
 
     @property
@@ -149,17 +151,17 @@ class Screen(Console):
     @cached_property
     def _markdown(self) -> Markdown:
         from harness.terminal.markdown_stream import (
-            Markdown,  # with rich, which is not needed before the first answer
+            Markdown,  # late, because it loads rich, which is not needed before the first answer
         )
 
         look = self.look
         return Markdown(lambda: self._columns, look.colours, ascii_only=look.ascii)
 
-    # What is written for good
+    # Permanent output
 
     def text(self, delta: str) -> None:
-        """Take in a piece of the model's text: each block is written when it is finished, prose and code by the line."""
-        # Without the lock, and not each piece by itself: 200,000 of them must cost no more than writing them would.
+        """Add a piece of the model's text. Blocks are written when they are finished, prose and code line by line."""
+        # Pieces are collected without the lock, so that 200,000 of them cost no more than writing them.
         pieces = self._pieces
         pieces.append(delta)
         if len(pieces) >= MOST_PIECES or self._monotonic() >= self._due:
@@ -180,29 +182,29 @@ class Screen(Console):
             self._characters = 0
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Write one or more whole lines; what does not fit goes on in an indented one."""
+        """Write one or more complete lines. The rest of a long line is indented."""
         self._lines([(line, tone) for line in visible(text).split("\n")])
 
     def rows(self, rows: Sequence[Row]) -> None:
-        """Write rows, which are safe to show, in their colours; where there is less room than they were made for, without."""
+        """Write rows, which must be safe to show, in their colours. Rows that are too wide now are wrapped without colours."""
         with self._lock:
             self.end_text()
             self._print([line for row in rows for line in self._row(row)])
 
     def unbroken(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Write one line that is the terminal's to wrap, so that its path or command can be copied: of our own making alone."""
+        """Write one line without wrapping it, so that a path or command in it can be copied. Only for the harness's text."""
         with self._lock:
             self.end_text()
             self._print([self._toned(visible_line(text, 5_000), tone)])
 
     def diff(self, text: str, path: str) -> None:
-        """Write the difference of a file of that name."""
-        from harness.terminal.diff_drawing import diff_rows  # with lexers, which few lines need
+        """Write a diff of the file at `path`."""
+        from harness.terminal.diff_drawing import diff_rows  # late, because it loads lexers
 
         self.rows(tuple(diff_rows(text, path, self.width)))
 
     def rule(self, title: str) -> None:
-        """Write a line across the terminal with a title in it."""
+        """Write a rule across the terminal with a title in it."""
         self.rows((self._titled(title),))
 
     def _titled(self, title: str) -> Row:
@@ -215,7 +217,7 @@ class Screen(Console):
         return Row(text=text, tints=(*rules, Tint(3, len(heading), Ink.STRONG)))
 
     def passing(self, rows: Sequence[Row], *, title: str | None = None) -> None:
-        """Write rows that `take_back` erases again, below a line across the terminal if a title is given: a question."""
+        """Write temporary rows, such as a question, which `take_back` erases. With a title, a rule is above them."""
         with self._lock:
             self.end_text()
             size = (self.width, self.height)
@@ -229,7 +231,7 @@ class Screen(Console):
             self._gone_rows = max(scrolled, self._passing - (size[1] - 1))
 
     def keep(self) -> None:
-        """Make all rows permanent, since their place on the screen is no longer known."""
+        """Make all temporary rows permanent, because their position on the screen is now unknown."""
         with self._lock:
             self._passing = 0
             self.keeps += 1
@@ -240,10 +242,9 @@ class Screen(Console):
         return self._passing
 
     def take_back(self, to: int = 0) -> bool:
-        """Erase the temporary rows after the first `to`, as far as they are on the screen as written; return whether
-        all are gone.
+        """Erase the temporary rows after the first `to`, as far as possible. Return whether all of them were erased.
 
-        INVARIANT: rows above them are never erased. Other output since, or a changed size, leaves them; and if a row
+        INVARIANT: rows above them are never erased. After other output or a resize, the temporary rows stay. If a row
         took more room than counted, the topmost ones stay.
         """
         with self._lock:
@@ -260,7 +261,7 @@ class Screen(Console):
             return passing - count <= to
 
     def live(self, printed: str) -> None:
-        """Show output of a running command: its first lines, then its latest in the overwritable line."""
+        """Show output of a running command: its first lines permanently, then its latest one in the overwritable line."""
         with self._lock:
             output = self._activity.output
             if output is None:
@@ -279,9 +280,9 @@ class Screen(Console):
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Wait for some seconds before a request is sent again, with a countdown.
+        """Wait for some seconds before a request is repeated, with a countdown.
 
-        An interrupt ends it at once: KeyboardInterrupt passes through.
+        An interrupt ends the wait at once: KeyboardInterrupt passes through.
         """
         if seconds >= 1 and not self.look.repaints:
             self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
@@ -293,7 +294,7 @@ class Screen(Console):
             self.transient("")
 
     def record(self, record: LogRecord) -> None:
-        """Write the line of the trace for a record of the log, if it has one, and show what it says has begun."""
+        """Write the trace line for a record of the log, if it has one, and update the shown activity."""
         with self._lock:
             now = self._monotonic()
             if record["kind"] == "model_response":
@@ -307,7 +308,7 @@ class Screen(Console):
             if unshown.more:
                 self._print(self._rows(f"{BAR}{unshown.more}", Tone.QUIET))
             self._print(self._outputs(unshown.last))
-            # What the model said is on the screen already, as it streamed.
+            # The model's text is already on the screen, because it was streamed.
             line = self._tracer.line(record)
             if record["kind"] == "model_response" and not self._tracer.is_of_helper(record):
                 line = None
@@ -321,24 +322,24 @@ class Screen(Console):
                 self._ticker.stop()
             self._paint()
 
-    # The line that is written over
+    # The overwritable line
 
     def transient(self, text: str) -> None:
-        """Show a line until the next one, `settle`, or an empty one. No effect if lines are not overwritten."""
+        """Show a temporary line until another one, an empty one, or `settle`. No effect if lines are not overwritten."""
         with self._lock:
             self._note = visible_line(text, 1_000)
             self._is_held = self._is_held and not text
             self._paint()
 
     def queued(self, text: str) -> None:
-        """Show the person's typed text during work; if lines are not overwritten, only finished ones."""
+        """Show the text that the user types during a turn. If lines are not overwritten, show only finished lines."""
         before = self._typed[1]
         number, _ = self._typed = (next(self._typed_numbers), visible_line(text, 1_000))
         if threading.current_thread() is threading.main_thread():  # it may be interrupted: `with` leaves no lock behind
             with self._lock:
                 self._show_typed(before)
             return
-        # Whoever holds the lock (a flood of output takes it again and again) shows it too, at the end of what it does.
+        # Another thread may hold the lock again and again (much output). It then shows the typed text as well.
         while not self._lock.acquire(timeout=LOCK_SECONDS):
             if self._typed_shown >= number:
                 return
@@ -355,18 +356,18 @@ class Screen(Console):
             self.line(typed, Tone.QUIET)
 
     def settle(self) -> None:
-        """Finish what is open and leave an empty line: what comes next has the terminal for itself."""
+        """Finish all open output and leave an empty line, so that another user of the terminal can follow."""
         with self._lock:
             self.end_text()
             self._activity.stop()
             self._ticker.stop()
             self._note = ""
             self._is_held = True
-            self._open = self.look.repaints  # what the terminal itself echoed, before it was ours, goes as well
+            self._open = self.look.repaints  # also erases text that the terminal itself echoed earlier
             self._paint()
 
     def notify(self, title: str) -> None:
-        """Call the person, by a bell or a notice with `title`, as they wish."""
+        """Notify the user by a bell or a notice with `title`, according to their settings."""
         if self._notices is Notices.OFF or not self._stream.isatty():
             return
         with self._lock:
@@ -375,8 +376,10 @@ class Screen(Console):
             self._put(f"\x1b]9;{self._encodable(visible_line(title, 100))}\x07" if shows else "\x07")
 
     def to_clipboard(self, data: bytes) -> bool:
-        """Hand `data` to the terminal for its clipboard (OSC 52; xterm, "Control Sequences"); return whether it was sent:
-        none is to a terminal that knows no escapes."""
+        """Send `data` to the terminal's clipboard (OSC 52; xterm, "Control Sequences"). Return whether it was sent.
+
+        False on a terminal without escapes.
+        """
         if not self.look.repaints:
             return False
 
@@ -384,14 +387,14 @@ class Screen(Console):
             self._put(f"\x1b]52;c;{b64encode(data).decode()}\x07")
         return True
 
-    # How it is done
+    # Implementation
 
     def _take_in(self) -> None:
-        """Take in the pieces that came: text that is finished is written."""
+        """Process the collected pieces, and write the finished text."""
         self._columns = self.width
         count = len(self._pieces)
         text = "".join(self._pieces[:count])
-        del self._pieces[:count]  # what another thread adds meanwhile stays
+        del self._pieces[:count]  # keeps pieces that another thread has added since
         self._characters += len(text)
         self._in_text = self._in_text or bool(text)
         if self._text:
@@ -407,7 +410,7 @@ class Screen(Console):
         self._print_shown(lines if self._columns >= LEAST_TEXT_WIDTH else list(narrowed(lines, self._columns)))
 
     def _print_shown(self, lines: list[str]) -> None:
-        """Write lines for good, or else, not too often, the line that is written over."""
+        """Write lines permanently. Without any, redraw the overwritable line, but not too often."""
         if lines:
             self._print(lines)
         elif self._typed_shown < self._typed[0] or self._monotonic() >= self._painted_at + PAINT_SECONDS:
@@ -424,7 +427,7 @@ class Screen(Console):
             self._print([self._encodable(row) for row in rows])
 
     def _outputs(self, lines: Sequence[str]) -> list[str]:
-        """Return lines of a command's output as they are shown."""
+        """Return lines of a command's output in their form for the screen."""
         return [self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines]
 
     def _rows(self, line: str, tone: Tone) -> list[str]:
@@ -443,20 +446,20 @@ class Screen(Console):
         return toned(self._encodable(text), tone, self.look.colours)
 
     def _print(self, lines: Sequence[str]) -> None:
-        """Write lines for good, and the line that is written over below them, in one write."""
+        """Write lines permanently, and the overwritable line below them, in one write."""
         self._passing = 0 if lines else self._passing
         if lines:
             self._put("\n".join((*lines, "")) + self._composed())
 
     def _paint(self) -> None:
-        """Write the one line over, if it is to look otherwise."""
+        """Redraw the overwritable line if it changed."""
         before = self._painted
         line = self._composed()
         if line != before or not line:
             self._put(_KEY.sub("\x1b[1m\\g<0>\x1b[22m", line) if self._note and self.look.colour else line)
 
     def _composed(self) -> str:
-        """Return the present overwritable line; empty while a question or a prompt has the terminal."""
+        """Return the present overwritable line; empty while a question or a prompt uses the terminal."""
         now = self._painted_at = self._monotonic()
         if self._is_held or not self.look.repaints:
             self._painted = ""
@@ -470,7 +473,7 @@ class Screen(Console):
             tail = self._markdown.tail
         number, typed = self._typed
         self._painted = composed(self.width, *map(self._one_line, (state, tail, typed)))
-        self._typed_shown = number  # a line is written with what was composed for it
+        self._typed_shown = number  # the caller writes the composed line
         return self._painted
 
     def _one_line(self, text: str) -> str:
@@ -480,7 +483,7 @@ class Screen(Console):
         erase = ERASE if self._open else ""
         if not (erase or text):
             return
-        # Before the write: an interrupt in the midst of it leaves something that must be erased.
+        # Set before the write, because an interrupted write may leave text that must be erased.
         self._open = self.look.repaints
         try:
             self._stream.write(erase + text)
@@ -490,7 +493,7 @@ class Screen(Console):
         self._open = bool(self._painted) or not (not text or text.endswith(("\n", "\x07")))
 
     def _tick(self, end_event: threading.Event) -> None:
-        """Keep the line moving, from a thread that is there only while something goes on."""
+        """Update the overwritable line. Called by the ticker's thread, which runs only during an activity."""
         with self._lock:
             if end_event.is_set():
                 return
@@ -503,7 +506,7 @@ class Screen(Console):
                 self._still()
 
     def _still(self) -> None:
-        """Say in a line of its own that the model is at it."""
+        """Write a line that the model is still working."""
         waited = elapsed(self._activity.seconds(self._monotonic()))
         text = f"the model is {'answering' if self._characters else 'thinking'} ({waited})"
         self._print([self._toned(text, Tone.QUIET)])
