@@ -1,4 +1,4 @@
-"""Matchers of whole calls of tools: by the tool's name, by its arguments (`where`), and by the host that it goes to."""
+"""Matchers for whole calls of tools: by the tool's name, by its arguments (`where`), or by the contacted host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.policy.rules import Rule
 
 _FORMS = ("path", "host")
-"""Ways to match an argument, in addition to exact words."""
+"""Ways to match an argument, besides a list of exact words."""
 _OUTSIDE = "is about tools from outside"
 _NO_PARTS = f"{_OUTSIDE}, which have no argv, path, text or env"
 _HOST = regex(r"^(?:\*\.)?[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*(?::[1-9][0-9]{0,4})?\Z")
@@ -31,9 +31,9 @@ class ToolMatcher(Matcher):
     """The tools of a rule: `tool`, and `read_only` of an auto rule."""
 
     names: tuple[str, ...]
-    """Names as policies write them, see `is_named`. Empty if `read_only` alone was given."""
+    """Names as written in policies, see `is_named`. Empty if the rule has only `read_only`."""
     only_reads: bool = False
-    """Whether it covers only tools that can do nothing but read, or whose server says so."""
+    """Whether it covers only tools that can only read, or whose server declares them as read-only."""
 
     keys: ClassVar = ("tool", "read_only")
     of_parts: ClassVar = False
@@ -49,12 +49,12 @@ class ToolMatcher(Matcher):
         if names or only_reads:
             yield cls(names=names, only_reads=only_reads)
 
-    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - it is about the whole action
-        """Return whether it names the tool, or the one whose default decides about the call."""
+    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - it matches the whole action
+        """Return whether it names the tool, or the tool whose default decides the call."""
         return not self.names or is_named(action.tool, self.names) or is_named(action.default_of, self.names)
 
     def covers(self, action: Action, facet: Facet) -> bool:
-        """Return whether it names the tool; with `only_reads` also whether that only reads."""
+        """Return whether it names the tool. With `only_reads`, the tool must also only read."""
         if self.names and not is_named(action.tool, self.names):
             return False
         if not isinstance(facet, ToolUse):
@@ -74,7 +74,7 @@ class ToolMatcher(Matcher):
         return " ".join(filter(None, (f"by {quoted(self.names)}" if self.names else "", only)))
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule cannot be about these tools."""
+        """Return the reason why the rule cannot have these tools. `None` if it can."""
         shipped = next((name for name in self.names if name in SHIPPED_TOOLS), "")
         if self.only_reads and not rule.is_auto:
             return "read_only", "is what an auto rule wants of a tool; a stricter rule is about all that it names"
@@ -87,7 +87,7 @@ class ToolMatcher(Matcher):
         return ("", "an auto rule needs argv or path; a whole tool is set under [tools]") if shipped else None
 
     def examples(self, *, auto: bool) -> Examples:
-        """Return the form of examples of a rule that has nothing but tools."""
+        """Return the form of the examples of a rule that has only tools."""
         if auto:
             return Examples.ARGUMENTS
         runs = any(tool_kind(name).does is Does.RUNS for name in self.names)
@@ -100,7 +100,7 @@ class ToolMatcher(Matcher):
         return "the tool may do more than read" if isinstance(facet, ToolUse) and self.only_reads else not_about(facet)
 
     def nearness(self, facet: Facet) -> int:
-        """Return 1 if it names the tool that is used."""
+        """Return 1 if it names the used tool, otherwise 0."""
         return int(isinstance(facet, ToolUse) and is_named(facet.tool, self.names))
 
     def meaning(self, *, auto: bool) -> Hashable:  # noqa: ARG002 - in both kinds of rules
@@ -108,7 +108,7 @@ class ToolMatcher(Matcher):
         return "tool", frozenset(self.names), self.only_reads
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return the names, unless one with a star means others."""
+        """Return the names. Empty if one has a star, since that matches other names."""
         return () if any(name.endswith("*") for name in self.names) else (frozenset(self.names),)
 
 
@@ -116,7 +116,7 @@ _UNNAMED: Problem = ("tool", "an auto rule names the tools from outside that it 
 
 
 class ArgumentMatcher(Matcher):
-    """One entry of `where`."""
+    """Matches calls by one argument: one entry of `where`."""
 
     argument: ArgumentPatterns
 
@@ -136,15 +136,15 @@ class ArgumentMatcher(Matcher):
             yield cls(argument=_argument(keys, name, value))
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the use holds the arguments
-        """Return whether an argument is, or may be, one of those."""
+        """Return whether an argument matches, or may match."""
         return isinstance(facet, ToolUse) and self.argument.hit_in(facet.arguments) is not None
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether the argument is there, and accounted for."""
+        """Return whether the argument exists and all of it is accounted for."""
         return isinstance(facet, ToolUse) and self.argument.covers(facet.arguments)
 
-    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - an argument that it covers it also hits
-        """Return whether `other` says the same of the same argument."""
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - it hits every argument that it covers
+        """Return whether `other` is equal."""
         return self == other
 
     def words(self) -> str:
@@ -152,7 +152,7 @@ class ArgumentMatcher(Matcher):
         return f"with {quoted((self.argument.text,))}"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule cannot be about arguments."""
+        """Return the reason why the rule cannot have arguments. `None` if it can."""
         if rule.has_parts:
             return "where", _NO_PARTS
         if shipped := next((tool for tool in rule.tools if tool in SHIPPED_TOOLS), ""):
@@ -160,50 +160,50 @@ class ArgumentMatcher(Matcher):
         return _UNNAMED if rule.is_auto and not rule.tools else None
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - in both kinds of rules
-        """Return that examples are arguments."""
+        """Return the form `ARGUMENTS`."""
         return Examples.ARGUMENTS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the text that is not covered."""
+        """Return a sentence about the first text that is not covered."""
         return self.argument.uncovered_words(facet.arguments) if isinstance(facet, ToolUse) else not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the argument that is not touched."""
+        """Return the sentence that the argument is not hit."""
         is_use = isinstance(facet, ToolUse)
         return f"`where` does not touch the argument {self.argument.name!r}" if is_use else not_about(facet)
 
     def nearness(self, facet: Facet) -> int:
-        """Return 1 if it covers the arguments."""
+        """Return 1 if it covers the arguments, otherwise 0."""
         return int(isinstance(facet, ToolUse) and self.argument.covers(facet.arguments))
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:
-        """Return the argument that it touches."""
+        """Return the argument that it hits, or `None`."""
         return self.argument.hit_in(use.arguments)
 
 
 class ArgumentPatterns(Record):
-    """The argument of that name, and one of three conditions on it."""
+    """The name of an argument, and one of three conditions on it."""
 
     name: str
-    """Name of the argument, with those around it: `edits.path`."""
+    """Name of the argument, after the names of enclosing ones: `edits.path`."""
     paths: PathPatterns | None = None
     hosts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """It in words, for people; not yet safe to show."""
+        """The name and the condition in words for people. Not yet safe to show."""
         if self.paths is not None:
             return f"{self.name} a path of {', '.join(self.paths.patterns)}"
         return f"{self.name} at {', '.join(self.hosts)}" if self.hosts else f"{self.name} {' or '.join(self.words)}"
 
     def covers(self, arguments: Sequence[ToolArgument]) -> bool:
-        """Return whether the argument exists, and every text of it and inside it is accounted for.
+        """Return whether the argument exists and every text in it meets the condition.
 
-        Other spellings of the name count too: some programs take `PATH` for `path`.
+        Arguments with another spelling of the name must meet it too, since some programs accept `PATH` for `path`.
         """
         if not all(argument.name for argument in arguments):
-            return False  # of the rest nobody knows the names
+            return False  # there are more arguments, with unknown names
         own_arguments = [argument for argument in arguments if self._means(argument)]
         return any(argument.name == self.name for argument in own_arguments) and all(
             map(self._accounts_for, own_arguments)
@@ -221,7 +221,7 @@ class ArgumentPatterns(Record):
         return f"`where` does not cover {stop.text!r} in the argument {stop.name!r}{remedy}"
 
     def hit_in(self, arguments: Sequence[ToolArgument]) -> ToolArgument | None:
-        """Return the first text of the argument, or in it, that this touches, or may touch; else None."""
+        """Return the first text in the argument that meets, or may meet, the condition. `None` if there is none."""
         own_arguments = (argument for argument in arguments if not argument.name or self._means(argument))
         return next((argument for argument in own_arguments if not argument.name or self._touches(argument)), None)
 
@@ -241,7 +241,7 @@ class ArgumentPatterns(Record):
             return self.paths.hits(argument.names)
         if self.hosts:
             if not argument.host:
-                return bool(argument.text)  # programs may read a host in it that nobody here does
+                return bool(argument.text)  # other programs may find a host in it
             hosts = (argument.host, argument.host.partition(":")[0])
             return any(_is_host(pattern, host) or pattern == f"*.{host}" for pattern in self.hosts for host in hosts)
         return fold(argument.text.strip()) in map(fold, self.words)
@@ -258,7 +258,7 @@ def _is_host(pattern: str, host: str) -> bool:
 
 
 def host_problem(pattern: str) -> str:
-    """Return the problem of a pattern of hosts, or an empty string."""
+    """Return the problem of a host pattern, or an empty string."""
     if not _HOST.match(pattern):
         return "is not a host in small letters, such as example.org, *.example.org or localhost:8080"
     port = pattern.partition(":")[2]
@@ -266,7 +266,7 @@ def host_problem(pattern: str) -> str:
 
 
 def _argument(keys: RuleKeys, name: str, value: object) -> ArgumentPatterns:
-    """Return the patterns of one argument. Its last name says what a plain list holds."""
+    """Return the patterns of one argument. A plain list has paths or hosts if the argument's last name says so."""
     form, last = "", name.rpartition(".")[2]
     if isinstance(value, dict):
         if len(value) != 1 or not value.keys() <= set(_FORMS):
@@ -291,7 +291,7 @@ def _argument(keys: RuleKeys, name: str, value: object) -> ArgumentPatterns:
 
 
 class HostMatcher(Matcher):
-    """Hosts that a tool goes to: `host`."""
+    """Matches calls by the host that the tool contacts: `host`."""
 
     patterns: tuple[HostPattern, ...]
 
@@ -312,18 +312,18 @@ class HostMatcher(Matcher):
         yield cls(patterns=patterns)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the use holds the host
-        """Return whether a pattern means the host, or may mean it."""
+        """Return whether a pattern matches the host, or may match it."""
         if not isinstance(facet, ToolUse) or not facet.host:
             return False
         return any(_may_mean(facet, pattern) for pattern in self.patterns)
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether a pattern means exactly this host and port."""
+        """Return whether a pattern matches exactly this host and port."""
         if not isinstance(facet, ToolUse) or not facet.host:
             return False
         return any(pattern.matches(facet.host, facet.port) for pattern in self.patterns)
 
-    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - a host that it covers it also hits
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - it hits every host that it covers
         """Return whether `other` has all of these patterns."""
         return isinstance(other, HostMatcher) and set(self.patterns) <= set(other.patterns)
 
@@ -332,22 +332,22 @@ class HostMatcher(Matcher):
         return f"to {quoted(pattern.text for pattern in self.patterns)}"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule cannot be about hosts."""
+        """Return the reason why the rule cannot have hosts. `None` if it can."""
         tools = rule.find(ToolMatcher)
         if rule.has_parts or rule.find(ArgumentMatcher) or (tools and tools.only_reads):
             return "host", "is about tools that go to a host, which have no argv, path, text, env or where"
         return None
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - in both kinds of rules
-        """Return that examples are hosts."""
+        """Return the form `HOSTS`."""
         return Examples.HOSTS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the host that is not covered."""
+        """Return the sentence that the host is not covered."""
         return f"no pattern of `host` covers {facet.host!r}" if isinstance(facet, ToolUse) else not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return the host that is not matched."""
+        """Return the sentence that the host is not matched."""
         return f"no pattern of `host` matches {facet.host!r}" if isinstance(facet, ToolUse) else not_about(facet)
 
     def meaning(self, *, auto: bool) -> Hashable:  # noqa: ARG002 - in both kinds of rules
@@ -360,7 +360,10 @@ class HostMatcher(Matcher):
 
 
 def _may_mean(use: ToolUse, pattern: HostPattern) -> bool:
-    """Return whether a strict rule means a host: at any port if it names none, and with the name below which it means all."""
+    """Return whether a pattern of a strict rule matches a host.
+
+    A pattern without a port matches every port. `*.example.org` matches `example.org` too.
+    """
     if pattern.port not in (None, use.port):
         return False
     return pattern.matches(use.host, pattern.port or 443) or (pattern.below and use.host == pattern.host)

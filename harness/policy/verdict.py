@@ -1,7 +1,8 @@
 """The verdict on a call: the only place that decides. Pure.
 
-Read `evaluate`, then `_Judge`. The strictest matching rule wins. Defaults speak where no rule matches. Order means nothing.
-An auto rule must cover a facet wholly, a stricter rule needs to touch it. What is built in (built_in.py) is above every rule.
+Read `evaluate`, then `_Judge`. The strictest matching rule wins. Defaults decide if no rule matches. The order of rules
+does not matter. An auto rule must cover a whole facet; a strict rule only needs to hit it. Built-in decisions
+(built_in.py) override every rule.
 """
 
 from __future__ import annotations
@@ -39,32 +40,32 @@ from harness.tool_kinds import WRITE_FILE, Does
 
 _DECISIONS = {Severity.CONFIRM: Decision.CONFIRM, Severity.DENY: Decision.DENY, Severity.BLOCK: Decision.BLOCK}
 MOST_LEFT_OUT = 200
-"""Files that are hidden from one command."""
+"""Maximum number of files hidden from one command because rules deny them."""
 _SHOWN_NAME = 100
-"""Characters of the name of an argument."""
+"""Maximum number of characters shown of an argument's name."""
 
 
 class Source(Enum):
-    """The kind of thing that decided a facet."""
+    """The kind of decider of a facet."""
 
     RULE = "rule"
     DEFAULT = "default"
     BUILT_IN = "built-in"
     OPAQUE = "opaque"
     SUSPENDED = "suspended"
-    """An auto rule whose entry point was changed in this session before a person had seen the change."""
+    """An auto rule that is suspended: an entry point changed in this session, and no person has seen the change yet."""
     READER = "reader"
-    """The model of a program that only looks, where the policy says `readers = true`."""
+    """The model of a program that only reads, if the policy has `readers = true`."""
     MODEL = "model"
-    """The model of a program that does nothing but run another command, which is judged by itself."""
+    """The model of a program that only runs another command, which is judged separately."""
     HOOK = "hook"
-    """A program of the person's own, asked after the policy: see gate/call_checks.py."""
+    """A program of the user that is run after the policy: see gate/call_checks.py."""
     COVERED = "covered"
-    """An operand, or the reading of a new file, with nothing against it: the command, or the write, decides."""
+    """No decider of its own: the command decides on an operand, the write on the reading of a new file."""
 
 
 class FacetVerdict(Record):
-    """The decision on one facet, and what made it."""
+    """The decision on one facet, and its decider."""
 
     facet: Facet
     decision: Decision
@@ -73,15 +74,15 @@ class FacetVerdict(Record):
     rules: tuple[Rule, ...] = ()
     hint: str = ""
     by: str = ""
-    """The decider, for people: a rule's id and place, or a default's place."""
+    """The decider, for people: a rule's ID and place, or a default's place."""
     layer: Layer = Layer.BUILT_IN
-    """The source of the decision."""
+    """The layer of the decider."""
     origin: Origin | None = None
-    """Place of the rule in a policy. `None` without one."""
+    """Place of the decider in a policy file. `None` if it is in none."""
 
     @property
     def rule(self) -> str | None:
-        """The id of the rule that decided, if one did."""
+        """The ID of the deciding rule. `None` if no rule decided."""
         return self.rules[0].id if self.rules else None
 
 
@@ -91,50 +92,50 @@ class Verdict(Record):
     decision: Decision
     facets: tuple[FacetVerdict, ...]
     effects: Effects
-    """Limits that a run would be confined to."""
+    """Effects that the verdict permits. A run is confined to them."""
     notes: tuple[str, ...] = ()
-    """Lines for a person in addition to the action: unseen changes of entry points."""
+    """Lines for people in addition to the action: unseen changes of entry points."""
 
     @property
     def deciding(self) -> FacetVerdict:
-        """The first facet that is as strict as the whole; one that says more than that another decides, if there is one."""
+        """The first facet with the decision of the whole. Facets with an informative source come before others."""
         strictest = [facet for facet in self.facets if facet.decision is self.decision]
-        order = (Source.DEFAULT, Source.MODEL, Source.COVERED)  # of these, the later says the less
+        order = (Source.DEFAULT, Source.MODEL, Source.COVERED)  # less and less informative
         return min(strictest, key=lambda facet: order.index(facet.source) + 1 if facet.source in order else 0)
 
     @property
     def shown(self) -> tuple[FacetVerdict, ...]:
-        """The facets that are worth a line: all but the operands with nothing against them."""
+        """The facets to show: all except those with the source COVERED."""
         return tuple(facet for facet in self.facets if facet.source is not Source.COVERED)
 
     @property
     def from_default(self) -> bool:
-        """Whether the decision came from defaults alone, so that a rule for it could be written."""
+        """Whether only defaults led to the decision, so that a rule could change it."""
         return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)
 
     @property
     def walled(self) -> tuple[Rule, ...]:
-        """The grants of programs inside walls that it rests on."""
+        """The grants of programs inside walls that led to the verdict."""
         return tuple(rule for facet in self.facets for rule in facet.rules if rule.walled)
 
     @property
     def programs(self) -> frozenset[str]:
-        """Their ids."""
+        """The IDs of the grants in `walled`."""
         return frozenset(rule.id for rule in self.walled)
 
 
 def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: bool = False) -> Verdict:
     """Return the verdict of `policy` on `action`.
 
-    `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
-    seen it: while there are any, auto rules for commands that may run them ask. `hides`: the walls of a command that only
-    reads can hide files, so that a rule which denies some of the files below a folder leaves them out
-    (`Effects.left_out`). Pure; total over every Action.
+    `suspended` are entry points (Makefile, conftest.py ...) that changed in this session without a person having seen
+    the change. If there are any, auto rules for commands that may run them ask. `hides` is set if the walls can hide
+    files from a command that only reads. A rule that denies some files below a folder then hides them
+    (`Effects.left_out`) instead of refusing the command. Pure; returns a verdict for every Action.
     """
     verdict = _verdict(policy, action, suspended, hides=hides)
     if not action.default_of or verdict.decision is Decision.AUTO:
         return verdict
-    # INVARIANT: no refusal and no question tells whether the call would have changed anything, hence what a file holds.
+    # INVARIANT: a refusal or question does not reveal whether the call would change anything, and so a file's content.
     plain = _verdict(policy, replace(action, default_of=""), suspended, hides=hides)
     return plain if plain.decision >= verdict.decision else verdict
 
@@ -142,9 +143,9 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *,
 def evaluate_here(
     policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: Callable[[], bool]
 ) -> Verdict:
-    """Do the same as `evaluate`; `hides` returns whether the walls of this workspace can hide files.
+    """Return the verdict of `evaluate`. `hides` returns whether the walls of this workspace can hide files.
 
-    It takes time, and is called only for a command that would be refused otherwise.
+    `hides` is slow, so it is called only for a command that would otherwise be refused.
     """
     verdict = evaluate(policy, action, suspended)
     if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and hides():
@@ -153,7 +154,7 @@ def evaluate_here(
 
 
 def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
-    """Return a verdict that asks about what cannot be taken back, where the policy would let it run unasked."""
+    """Return a verdict that asks about irreversible effects, if `verdict` is AUTO. `reasons` describe the effects."""
     if verdict.decision is not Decision.AUTO:
         return verdict
     asked_facet = replace(
@@ -201,8 +202,9 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
 
 
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
-    """Return whether walls confine each program granted inside walls, and nothing destroys; also without such
-    programs.
+    """Return whether walls limit each program granted inside walls to its grant. True without such programs.
+
+    False if the action has irreversible effects.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
@@ -211,7 +213,7 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         return True
     if effects.enforcement is Enforcement.OFF:
         return False
-    if verdict.decision is not Decision.AUTO:  # a person answers for the rest
+    if verdict.decision is not Decision.AUTO:  # a person decides on the rest
         return True
     parts = tuple(action.all_facets())
     repository = (place for part in parts if isinstance(part, Command) for place in part.opens)
@@ -227,14 +229,14 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
 
 
 class _Judge:
-    """Judges the facets of one action, each by itself: `facet` asks all who have a say, and takes the strictest.
+    """Judges the facets of one action separately: `facet` returns the strictest decision of all deciders.
 
-    It keeps the rules by what they can be about, so that the others need not be asked.
+    The rules are grouped by the kinds of facets that they can match, so that the others are not tried.
     """
 
     def __init__(self, policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool) -> None:
         self.left_out: dict[str, None] = {}
-        """Files below what is read that rules deny, and that are to be hidden."""
+        """Files to hide from the command, since rules deny them. They are below folders that it reads."""
         self._hideable = frozenset(_hideable(action)) if hides else frozenset()
         self._policy = policy
         self._action = action
@@ -243,7 +245,7 @@ class _Judge:
         kinds = set(map(type, action.facets))
         self._has_commands = Command in kinds
         self.named_hosts = policy.named_hosts if ToolUse in kinds else ()
-        """The hosts that rules name. Empty for calls that use no tool, since only tools go to hosts."""
+        """The hosts that rules name. Empty for a call without a `ToolUse`, since only such a call contacts a host."""
         self._on_trees: dict[tuple[object, ...], bool] = {}
         self._rules_on: dict[type[Facet], tuple[list[Rule], list[Rule]]] = {}
         """The strict rules and the auto rules that could match, by kind of facet."""
@@ -268,8 +270,8 @@ class _Judge:
         return self._rules_on[kind]
 
     def facet(self, facet: Facet) -> FacetVerdict:
-        """Return the strictest of the policy, the built-in decisions, and the limits of knowledge and confinement."""
-        by_policy = (  # the first of these that says anything
+        """Return the strictest decision on a facet: by the policy, built-in, for opaque text, or by [sandbox]."""
+        by_policy = (  # the first of these that decides
             self._by_strict_rules(facet)
             or self._by_its_command(facet)
             or self._by_auto_rules(facet)
@@ -279,7 +281,7 @@ class _Judge:
         )
         opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _may_run_opaque(facet, by_policy) else None
         all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
-        # Where they are equally strict, a default says the least about why.
+        # If they are equally strict, prefer any to a default, whose reason is the least informative.
         strictest = max(
             filter(None, all_said), key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT)
         )
@@ -288,7 +290,7 @@ class _Judge:
         return strictest
 
     def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
-        """Return the decision of the strictest rules that touch the facet, or a default that they do not lift."""
+        """Return the decision of the strictest rules that hit the facet, or of a default that they do not lift."""
         strict, _ = self._rules_about(facet)
         hits = [rule for rule in strict if self._hits(rule, facet)]
         if isinstance(facet, PathAccess) and id(facet) in self._hideable:
@@ -314,7 +316,7 @@ class _Judge:
         )
 
     def _leaves_out(self, rule: Rule, path: PathAccess) -> bool:
-        """Return whether a rule denies only files below a folder, and note them: they are hidden instead."""
+        """Return whether a rule denies only files below a folder. If so, add them to `left_out`, to be hidden."""
         files = rule.files
         if files is None or rule.decision <= Decision.CONFIRM or not files.hits_only_below(path):
             return False
@@ -322,7 +324,7 @@ class _Judge:
         return True
 
     def _hits(self, rule: Rule, facet: Facet) -> bool:
-        """Return whether a strict rule touches a facet; for a tree that occurs again, the answer is reused."""
+        """Return whether a strict rule hits a facet. The result for a folder is cached."""
         if not isinstance(facet, PathAccess) or not facet.below:
             return rule.hits(self._action, facet)
         key = (id(rule), facet.names, facet.access, id(facet.below))
@@ -331,11 +333,11 @@ class _Judge:
         return self._on_trees[key]
 
     def _is_operand(self, facet: Facet) -> bool:
-        """Return whether a path is one of a command's, and not a part of the action by itself."""
+        """Return whether a facet is a path that is only an operand of a command, and not a facet of the action."""
         return isinstance(facet, PathAccess) and id(facet) not in self._own_facets
 
     def _by_its_command(self, facet: Facet) -> FacetVerdict | None:
-        """Return AUTO for an operand, which its command decides about, and for a new file, which its write does."""
+        """Return AUTO for an operand (its command decides) and for reading a new file (its write decides)."""
         if self._is_operand(facet):
             reason = "an operand of its command"
         elif isinstance(facet, PathAccess) and facet.new:
@@ -345,8 +347,9 @@ class _Judge:
         return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason=reason)
 
     def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
-        """Return the decision of the rules that cover the facet: AUTO, unless a default is not lifted or they are
-        suspended.
+        """Return the decision of the rules that cover the facet. `None` without such rules.
+
+        It is AUTO, unless the rules do not lift a default or are suspended.
         """
         autos = self._covering(facet)
         if not autos:
@@ -358,7 +361,7 @@ class _Judge:
             defaults = [default for default in defaults if default.decision > Decision.CONFIRM]
         if defaults:
             return self._by_model(facet) or self._default(facet, stated=defaults, unlifted=autos)
-        if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
+        if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, but not a refusal by default
             default = self._default(facet, unlifted=autos)
             if default.decision > Decision.CONFIRM:
                 return default
@@ -386,9 +389,9 @@ class _Judge:
         return tuple(rule for rule in rules if rule.covers(self._action, facet))
 
     def _by_model(self, facet: Facet) -> FacetVerdict | None:
-        """Return AUTO for a command that its model covers and that does no more than look, or run another one; else None.
+        """Return AUTO for a command that, by its model, only reads or runs another command. Otherwise `None`.
 
-        What it reads are facets of their own, which are judged like all others.
+        The files that it reads are separate facets, which are judged like all others.
         """
         if not isinstance(facet, Command) or facet.network or facet.needs:
             return None
@@ -409,7 +412,7 @@ class _Judge:
         return self._by_readers(facet, "it only reads", f"model of {facet.model}, ")
 
     def _by_reading(self, facet: Facet) -> FacetVerdict | None:
-        """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
+        """Return AUTO for a file that a group or loop of commands gets as input (`done < list`). Otherwise `None`."""
         if not isinstance(facet, PathAccess) or facet.access is not Access.READ:
             return None
         if not self._has_commands:
@@ -417,7 +420,7 @@ class _Judge:
         return self._by_readers(facet, "it is only read", "")
 
     def _by_readers(self, facet: Facet, reason: str, model: str) -> FacetVerdict | None:
-        """Return AUTO where the policy lets what only reads run unasked; else None."""
+        """Return AUTO if the policy's `readers` permits commands that only read. Otherwise `None`."""
         readers = self._readers(facet)
         if readers is None:
             return None
@@ -432,7 +435,11 @@ class _Judge:
         )
 
     def _readers(self, facet: Facet) -> Readers | None:
-        """Return the line that lets readers run, or None: one no is enough, and a managed floor needs a managed yes."""
+        """Return the `readers` line that applies, or `None`.
+
+        `None` if any line is false, if several files are given and one has no such line, or if only a managed line
+        could lift a managed default and there is none.
+        """
         reader_lines = self._policy.readers
         if not all(readers.on for readers in reader_lines):
             return None
@@ -442,7 +449,7 @@ class _Judge:
         return next((readers for readers in reader_lines if floor is None or readers.layer is Layer.MANAGED), None)
 
     def _by_default(self, facet: Facet) -> FacetVerdict:
-        """Return the decision in the absence of any other."""
+        """Return the decision by default, with a hint if the command is nearly a reader."""
         verdict = self._default(facet)
         if not isinstance(facet, Command) or verdict.hint or self._readers(facet) is None:
             return verdict
@@ -453,7 +460,7 @@ class _Judge:
     def _default(
         self, facet: Facet, *, stated: Sequence[ToolDefault] | None = None, unlifted: tuple[Rule, ...] = ()
     ) -> FacetVerdict:
-        """Return the decision of the strictest default; `unlifted` are rules that match, and do not lift it."""
+        """Return the decision of the strictest default. `unlifted` are matching rules that do not lift it."""
         tool = self._tool_of(facet)
         stated = defaults_for(self._defaults, tool, facet) if stated is None else stated
         if isinstance(facet, ToolUse) and facet.stays_here and all(each.tool == "default" for each in stated):
@@ -498,10 +505,10 @@ class _Judge:
         )
 
     def _default_not_lifted(self, facet: Facet, rules: tuple[Rule, ...]) -> FacetVerdict | None:
-        """Return the verdict by default if it is stricter than `rules` (of one decision) and they must not lift it.
+        """Return the verdict by default if it is stricter than `rules` and they must not lift it. Otherwise `None`.
 
-        A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor,
-        in an untrusted project, the default of another layer.
+        All `rules` have the same decision. Deny rules lift no default. A confirm rule does not lift a managed default
+        unless it is managed itself. In an untrusted project it does not lift the default of another layer.
         """
         layers = {rule.layer for rule in rules}
         other_defaults = self._of_other_files(facet, rules)
@@ -518,7 +525,7 @@ class _Judge:
         return self._default(facet, stated=stricter_defaults, unlifted=rules)
 
     def _managed_floor(self, facet: Facet) -> ToolDefault | None:
-        """Return the managed default for a facet, if it is stricter than auto: only managed rules lift that."""
+        """Return the managed default for a facet if it is stricter than auto. Only managed rules can lift it."""
         managed = [default for default in self._defaults if default.layer is Layer.MANAGED]
         if not managed:
             return None
@@ -527,10 +534,10 @@ class _Judge:
         return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
     def _of_other_files(self, facet: Facet, rules: Sequence[Rule]) -> list[ToolDefault]:
-        """Return the defaults stricter than auto of named files (`--policy`) that neither `rules` nor an auto rule is of.
+        """Return the defaults stricter than auto of those named files (`--policy`) that have no matching rule.
 
-        Each named file decides as if it were alone, and the strictest counts. Empty if a rule is of another layer that
-        people write, which lifts these defaults.
+        Each named file decides as if it were alone, and the strictest decision counts. Empty if one of `rules` is
+        neither in a named file nor a grant, since such a rule lifts these defaults.
         """
         if len(self._files) < 2 or any(rule.layer not in (Layer.FILE, Layer.SESSION) for rule in rules):
             return []
@@ -544,12 +551,12 @@ class _Judge:
         ]
 
     def _tool_of(self, facet: Facet) -> str:
-        """Return the tool whose default speaks of a facet."""
+        """Return the tool whose default applies to a facet."""
         reads = isinstance(facet, PathAccess) and facet.access is Access.READ
         return self._action.default_of or (self._action.reads_as if reads else "") or self._action.tool
 
     def _by_built_in(self, facet: Facet) -> FacetVerdict | None:
-        """Return the built-in decision, above every rule."""
+        """Return the built-in decision, which overrides every rule. `None` if there is none."""
         finding = inspect_facet(facet, self._policy.guarded, self.named_hosts)
         if finding is None:
             return None
@@ -564,7 +571,7 @@ class _Judge:
         )
 
     def _by_sandbox(self, facet: Facet) -> FacetVerdict | None:
-        """Return DENY for a command without walls where the policy requires them."""
+        """Return DENY for an unconfined command if the policy requires walls. Otherwise `None`."""
         if not isinstance(facet, Unconfined) or (origin := self._policy.sandbox.required) is None:
             return None
         return FacetVerdict(
@@ -580,14 +587,14 @@ class _Judge:
 
 
 def _hideable(action: Action) -> Iterator[int]:
-    """Yield the identities of the folders that a command reads by opening the files below. git has contents of its own."""
+    """Yield the `id` of each folder whose files a command opens and reads. Not for git, which reads its own copies."""
     for facet in action.facets:
         if isinstance(facet, Command) and name_of(facet.argv[0]) != "git":
             yield from (id(path) for path in facet.paths if _is_read_here(path))
 
 
 def _is_read_here(path: PathAccess) -> bool:
-    """Return whether a path is a folder of the workspace that is read with all that is known to lie below."""
+    """Return whether a path is a folder of the workspace that is read with everything below, all of it known."""
     inside = path.place in (Place.INSIDE, Place.ROOT)
     return (
         inside and path.access is Access.READ and path.tree and path.is_whole and not (path.tracked or path.untracked)
@@ -595,7 +602,7 @@ def _is_read_here(path: PathAccess) -> bool:
 
 
 def _only_reads(action: Action) -> bool:
-    """Return whether a call is the use of a tool that can do nothing but read."""
+    """Return whether a call is the use of a tool that can only read."""
     uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
     other_facets = [facet for facet in action.facets if not isinstance(facet, ToolUse)]
     reads = all(isinstance(facet, PathAccess) and facet.access is Access.READ for facet in other_facets)
@@ -603,15 +610,16 @@ def _only_reads(action: Action) -> bool:
 
 
 def _runs_its_input(facet: Facet) -> bool:
-    """Return whether a command is an interpreter that runs its input. No rule but one in walls accounts for that."""
+    """Return whether a command is an interpreter that runs its input. Only a grant inside walls can cover that."""
     if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
         return False
     return is_one_of(facet.argv[0], INTERPRETERS - {"make", "env"})
 
 
 def _which(rule: Rule, facet: Facet, action: Action) -> str:
-    """Name the files for which a rule forbids a whole tree and what leaves them out, or the argument for which it forbids
-    the use of a tool.
+    """Return the reason why a rule forbids a folder or the use of a tool, in brackets. Empty for other facets.
+
+    For a folder it names the files below and a form of the command that leaves them out, for a tool the argument.
     """
     if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
         argument_text = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
@@ -632,10 +640,10 @@ def _which(rule: Rule, facet: Facet, action: Action) -> str:
 
 
 def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
-    """Return whether an opaque part may run.
+    """Return whether an opaque part may run without a question.
 
-    It may if the walls of a granted program hold it, or if it is text for an interpreter, and the default would let the same
-    run from a file. A wrapper runs its words, not the text.
+    It may if a granted program runs it inside walls. It may too if it is text for an interpreter and the default would
+    permit the same text in a file. Wrappers do not count, since they run their words and not the text.
     """
     if not facet.is_whole or by_policy.decision is not Decision.AUTO:
         return False
@@ -644,10 +652,8 @@ def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:
-    """Return CONFIRM or DENY for text that is not understood, whatever the rules."""
-    if (
-        not facet.is_whole
-    ):  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
+    """Return CONFIRM or DENY for text that could not be parsed, regardless of the rules."""
+    if not facet.is_whole:  # a rule may deny one of the words that were not examined, so a person cannot decide either
         return FacetVerdict(
             facet=facet,
             decision=Decision.DENY,

@@ -1,4 +1,4 @@
-"""One run of a program with a question on stdin and an answer on stdout, in bounded memory and time."""
+"""Run of a program that reads a question from stdin and writes an answer to stdout, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.record import Record
 
 
 class KeptBytes:
-    """The first bytes of a stream, and how many there were."""
+    """The first bytes of a stream, and the total number of its bytes."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -19,19 +19,19 @@ class KeptBytes:
         self._data = bytearray()
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         self.total += len(block)
         if len(self._data) < self._max_bytes:
             self._data += block[: self._max_bytes - len(self._data)]
 
     @property
     def data(self) -> bytes:
-        """The bytes that were kept."""
+        """The kept bytes."""
         return bytes(self._data)
 
     @property
     def is_cut(self) -> bool:
-        """Whether more came than was kept."""
+        """Whether the stream had more bytes than were kept."""
         return self.total > len(self._data)
 
 
@@ -43,10 +43,10 @@ class ProgramAnswer(Record):
     errors: bytes
     """The beginning of its stderr."""
     is_cut: bool
-    """Whether it printed more than `output` holds."""
+    """Whether the program printed more than `output` has."""
 
 
-def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is passed
+def ask_program(  # noqa: PLR0913 - the facts of a run, all passed by name
     argv: Sequence[str],
     question: bytes,
     *,
@@ -60,14 +60,14 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
 ) -> ProgramAnswer:
     """Run the program `argv[0]` in `folder`, with `question` on its stdin.
 
-    `confine` puts it behind walls (Launch.confine); `None` means without. All its processes end with it. The first
-    `most_bytes` of its output are kept. Raises the errors of `run_group`.
+    `confine` puts the program behind walls (Launch.confine); `None` means no walls. All its processes are ended. The
+    first `most_bytes` of its output are kept. Raises the errors of `run_group`.
     """
     bash = find_bash(environment.get("PATH", os.defpath).split(":"))
     if not bash:
         raise FileNotFoundError("no bash was found to start it with")
     output, errors = KeptBytes(most_bytes), KeptBytes(most_bytes)
-    # A file in memory: a program that never reads cannot make us wait.
+    # A file in memory, so that a program that never reads cannot block the harness.
     question_file = os.memfd_create("question", os.MFD_CLOEXEC)
     try:
         _fill(question_file, question)

@@ -1,7 +1,7 @@
-"""Output of a command: `Capture` keeps it in bounded memory as it arrives, and makes it readable afterwards.
+"""Output of a command: `Capture` collects it in bounded memory, and returns it as readable text.
 
-The whole of a long output goes into a file of an `OutputFolder`, within bounds for a call and for a session. A full
-disk does not harm the command.
+A long output is saved in full to a file of an `OutputFolder`, within size limits for a call and for a session. A full
+disk does not disturb the command.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from harness.tool_kinds import READ_FILE
 HEAD_SHARE = 0.4
 """Share of a shortened output that shows its beginning; the rest shows its end."""
 RESERVED_CHARACTERS = 300
-"""Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
+"""Number of characters of a result reserved for the line at the cut and for the lines about the command's end."""
 SPILL_CHARACTERS = 100
-"""Number of characters reserved for the note about the file with the full output, besides its path."""
+"""Number of characters reserved for the note about the file with the full output, in addition to its path."""
 _PROBE_BYTES = 8192
 """Number of bytes at the beginning that decide whether an output is binary."""
 COUNTED_BYTES = 8 << 20
 """Number of bytes whose lines are counted one by one."""
 SAMPLED_BLOCKS = 8
-"""After those, one block in so many is counted."""
+"""After COUNTED_BYTES, the lines of one in this many blocks are counted."""
 
 CALL_BYTES, SESSION_BYTES = 64 << 20, 512 << 20
 """Maximum sizes of the files with full outputs, for a call and for a session."""
 _MIB = 1 << 20
 
-# Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
+# Bytes kept per shown character. Escape sequences are dropped, and characters have up to four bytes.
 _HEAD_BYTES, _TAIL_BYTES = 2, 3
 
 _ESCAPE_SEQUENCE = regex(
@@ -48,7 +48,7 @@ _ESCAPE_SEQUENCE = regex(
 
 
 def result_characters(limits: Limits) -> int:
-    """Return the maximum number of characters of a tool's result under `limits`, with the default filled in."""
+    """Return the maximum number of characters of a tool's result: that in `limits`, or the default."""
     characters = limits.filled().result_characters
     if characters is None:
         raise ValueError("the standard limits leave a result without a bound")
@@ -56,7 +56,7 @@ def result_characters(limits: Limits) -> int:
 
 
 class ReadableOutput(Record):
-    """Text for the model, and whether anything is missing from it."""
+    """Text for the model, and whether it was shortened."""
 
     text: str
     truncated: bool
@@ -65,7 +65,7 @@ class ReadableOutput(Record):
 class _Lines:
     """Number of lines in a stream: counted at first, then estimated from an eighth of the rest.
 
-    Counting all takes longer than reading it from the pipe.
+    Counting all of them would take longer than reading them from the pipe.
     """
 
     def __init__(self) -> None:
@@ -94,15 +94,15 @@ class _Lines:
 
 
 class Capture:
-    """Head and tail of a stream of bytes, in bounded memory.
+    """Beginning and end of a stream of bytes, in bounded memory.
 
-    All of it goes to a file, if one is given, as soon as a part must be left out.
+    Once a part must be left out, the entire stream is written to a file, if one is given.
     """
 
     def __init__(self, characters: int, spill: Spill | None = None) -> None:
-        """`characters` is the maximum size of the result; `spill` gets the whole output if that is longer."""
+        """Initialize. `characters` is the maximum size of the result; `spill` gets the full output if it is longer."""
         self.total = 0
-        """Bytes that came."""
+        """Number of bytes received."""
         self._spill = spill
         reserved = RESERVED_CHARACTERS + (len(spill.path) + SPILL_CHARACTERS if spill is not None else 0)
         self._characters = max(characters - reserved, RESERVED_CHARACTERS)
@@ -114,7 +114,7 @@ class Capture:
         self._spilling = False
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         self.total += len(block)
         self._lines.add(block)
         if self._spilling and self._spill is not None:
@@ -133,7 +133,7 @@ class Capture:
             self._tail_size -= len(self._tail.popleft())
 
     def readable(self) -> ReadableOutput:
-        """Return the output as text: without the middle if it is too long, empty if there was none."""
+        """Return the output as text, without the middle if it is too long."""
         head, tail = bytes(self._head), b"".join(self._tail)
         probe = head[:_PROBE_BYTES]
         if probe.count(0) * 10 > len(probe):
@@ -149,7 +149,7 @@ class Capture:
     def _cut(self, head: str, tail: str) -> ReadableOutput:
         head = _beginning(head, int(self._characters * HEAD_SHARE))
         tail = _end(tail, self._characters - int(self._characters * HEAD_SHARE))
-        # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
+        # Bytes dropped to make the rest readable count as omitted too.
         size = max(self.total - len(head.encode()) - len(tail.encode()), 0)
         lines = max(self._lines.count() - head.count("\n") - tail.count("\n"), 0)
         prefix = "" if self._lines.exact else "about "
@@ -160,7 +160,10 @@ class Capture:
         )
 
     def _saved(self, template: str, failed: str) -> str:
-        """Return the place of the full output, in the given words; save it now if that has not happened."""
+        """Return the note about the file with the full output, and save it first if needed.
+
+        `template` is for a saved file, `failed` for a failure. Empty if no file was given.
+        """
         spill = self._spill
         if spill is None:
             return ""
@@ -170,7 +173,7 @@ class Capture:
         return sentence if spill.size else failed.format(spill.failure)
 
     def _spill_all(self, block: bytes) -> None:
-        """Begin the file with what came so far, which is all in memory still, and then `block`."""
+        """Start the file with the bytes so far, which are all still in memory, and `block`."""
         self._spilling = True
         if self._spill is not None:
             for part in (bytes(self._head), *self._tail, block):
@@ -178,7 +181,7 @@ class Capture:
 
 
 def readable(raw: bytes) -> str:
-    """Return terminal output as plain text: UTF-8, without escape sequences, lines in their last state.
+    """Return terminal output as plain text: UTF-8, without escape sequences, and with overwritten lines in final form.
 
     Invalid UTF-8 becomes U+FFFD; other control and hidden characters become visible escapes.
     """
@@ -191,12 +194,12 @@ def readable(raw: bytes) -> str:
 
 
 def _last_state(line: str) -> str:
-    """Return the last state of a line that was overwritten (a progress bar). Returns at its end have no effect."""
+    """Return the final form of an overwritten line, such as a progress bar. Carriage returns at its end are ignored."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _beginning(text: str, max_characters: int) -> str:
-    """Return at most `max_characters` characters from the start, up to a line's end if that keeps the half of them."""
+    """Return at most `max_characters` from the start, ending at a line's end if that keeps at least half of them."""
     if len(text) <= max_characters:
         return text
     end = text.rfind("\n", max_characters // 2, max_characters)
@@ -204,35 +207,35 @@ def _beginning(text: str, max_characters: int) -> str:
 
 
 def _end(text: str, max_characters: int) -> str:
-    """Return at most `max_characters` characters from the end, from a line's start if that keeps the half of them."""
+    """Return at most `max_characters` from the end, beginning at a line's start if that keeps at least half of them."""
     start = max(len(text) - max_characters, 0)
     newline = text.find("\n", max(start - 1, 0), start + max_characters // 2)
     return text[newline + 1 :] if newline >= 0 else text[start:].lstrip("\ufffd")
 
 
 KEPT_BYTES = 16_384
-"""Number of bytes kept since the last event; older ones are dropped and counted."""
+"""Maximum number of bytes kept between deliveries. Older bytes are dropped and counted."""
 
 
 class Live:
-    """Tells an observer the readable text that came since it was last told."""
+    """Passes new output to an observer as readable text."""
 
     def __init__(self, observer: Callable[[str], None]) -> None:
-        """`observer` gets the text; its exceptions are dropped."""
+        """Initialize. `observer` gets the text; its exceptions are ignored."""
         self._observer = observer
         self._lock = allocate_lock()
         self._pending = b""
         self._dropped = 0
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes; never waits for the observer."""
+        """Add the next bytes. Never waits for the observer."""
         with self._lock:
             pending = self._pending + block[-KEPT_BYTES:]
             self._dropped += len(self._pending) + len(block) - len(pending[-KEPT_BYTES:])
             self._pending = pending[-KEPT_BYTES:]
 
     def deliver(self, *, last: bool) -> None:
-        """Pass on the new text: whole lines if there are any, everything if it is the `last` time."""
+        """Pass the new text to the observer: only whole lines if there are any, or everything if `last`."""
         with self._lock:
             end = len(self._pending) if last else _complete_length(self._pending)
             raw, self._pending = self._pending[:end], self._pending[end:]
@@ -244,28 +247,28 @@ class Live:
             text = f"[... {dropped:,} bytes not shown ...]\n{text}"
         try:
             self._observer(text)
-        except Exception:  # noqa: BLE001, S110 - an observer's fault harms nothing
+        except Exception:  # noqa: BLE001, S110 - an error of the observer must not affect the command
             pass
 
 
 def _complete_length(raw: bytes) -> int:
-    """Return the number of bytes of `raw` to show: up to its last line end, or all of an overlong line."""
+    """Return the number of bytes of `raw` to show: up to its last line end, or all if a line is very long."""
     end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, -1)) + 1  # a CR at the very end may be half of a CR LF
     return end if end or len(raw) < KEPT_BYTES // 4 else len(raw)
 
 
 class OutputFolder:
-    """The folder of a session's full outputs. Nothing else should be kept in it: the oldest files are removed."""
+    """The folder of a session's full outputs. Keep no other files in it, since the oldest files are removed."""
 
     def __init__(self, folder: str, *, call_bytes: int = CALL_BYTES, session_bytes: int = SESSION_BYTES) -> None:
-        """Take the folder, made (mode 0700) when the first file is kept; bounds in bytes."""
+        """Initialize. The folder is made (mode 0700) with the first file. Limits are in bytes."""
         self.folder = folder
         self.call_bytes = call_bytes
         self._session_bytes = session_bytes
         self._lock = allocate_lock()
 
     def spill(self) -> Spill:
-        """Return a file for one output, not yet made."""
+        """Return the file for one output. It is created with its first bytes."""
         return Spill(self, os.path.join(self.folder, f"output-{os.urandom(6).hex()}.txt"))
 
     def make(self) -> None:
@@ -273,7 +276,7 @@ class OutputFolder:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
 
     def trim(self, newest: str) -> None:
-        """Remove the oldest files until the session's bound holds; never `newest`."""
+        """Remove the oldest files, but never `newest`, until the total size is within the session's limit."""
         with self._lock:
             try:
                 with os.scandir(self.folder) as entries:
@@ -290,12 +293,12 @@ class OutputFolder:
 
 
 class Spill:
-    """One output, byte for byte as far as it fits."""
+    """A file with one output, byte for byte up to the limit."""
 
     def __init__(self, outputs: OutputFolder, path: str) -> None:
         self.path = path
         self.size = 0
-        """Bytes that the file holds."""
+        """Number of bytes in the file."""
         self.failure = ""
         """Reason why the file is missing or incomplete. Empty if it is whole."""
         self._outputs = outputs
@@ -303,7 +306,7 @@ class Spill:
         self._file = -1
 
     def add(self, block: bytes) -> None:
-        """Append; what does not fit any more is left out."""
+        """Append bytes. Those beyond the limit are left out."""
         if self.failure or not block:
             return
         try:
@@ -320,7 +323,7 @@ class Spill:
             self.failure = f"spill cut at {self._room // _MIB} MiB"
 
     def close(self) -> None:
-        """Close the file, and remove older ones if the session has too many."""
+        """Close the file. Remove older files if the session's limit is exceeded."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -333,7 +336,7 @@ class Spill:
             block = block[written:]
 
     def _fail(self, reason: str) -> None:
-        """Keep no half of an output that would pass for the whole."""
+        """Record the failure and remove the file, so that a part of an output is not mistaken for all of it."""
         self.failure = reason
         self.size = 0
         if self._file >= 0:

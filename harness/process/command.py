@@ -1,6 +1,7 @@
-"""Run one bash, and everything that it starts, to an end that always comes.
+"""Run one bash and everything that it starts, and guarantee their end.
 
-INVARIANT: when `run_group` returns or raises, nothing that it started is left that this process may kill.
+INVARIANT: when `run_group` returns or raises, no process that it started remains, except those that this process may
+not kill.
 """
 
 from __future__ import annotations
@@ -31,24 +32,22 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 0.01
 REAP_SECONDS = 0.5
-"""Seconds between collecting ended processes while the program runs. Process numbers are scarce; init does it at
-once.
-"""
+"""Seconds between two rounds of reaping ended processes while the program runs. Process IDs are scarce."""
 LOOK_UP_SECONDS = 0.1
-"""Seconds between checks of the waiting thread. A signal right before it waits does not wake it."""
+"""Seconds between checks by the waiting thread, since a signal right before a wait does not wake it."""
 BLOCK_BYTES = 1 << 18
-"""Size of the pipe and of one read, in bytes: twice as fast as the usual 64 KiB, and small enough for the cache."""
+"""Size of the pipe and of one read, in bytes. Twice as fast as the usual 64 KiB, and small enough for the cache."""
 
 
 class CommandEnding(Enum):
-    """The way a program ended."""
+    """The way in which a program ended."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
     TIMED_OUT = "timed out"
     INTERRUPTED = "interrupted"
     UNKNOWN = "unknown"
-    """It ended, and its status went to another part of this process, which waits for children that are not its own."""
+    """The status is lost: other code in this process waited for the child."""
 
 
 class Ended(Record):
@@ -56,19 +55,19 @@ class Ended(Record):
 
     ending: CommandEnding
     status: int | None
-    """The exit code, or the signal's number."""
+    """The exit code, or the signal's number. `None` if it is unknown or harness ended the program."""
     seconds: float
     terminated: tuple[str, ...] = ()
-    """The names of the processes that still ran when the program had ended, and that are gone."""
+    """Names of the processes that still ran when the program had ended, and that were then ended."""
     surviving: tuple[str, ...] = ()
-    """The names of those that could not be killed: another person's, or inside the kernel."""
+    """Names of the processes that could not be killed: those of another user, or inside the kernel."""
 
 
 class TakesOutput(Protocol):
-    """Takes what a program prints; see Capture."""
+    """A receiver of a program's output; see Capture."""
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         ...
 
 
@@ -76,13 +75,13 @@ class Pace(Record):
     """Time limits for the steps of a command's end."""
 
     grace_seconds: float = 2.0
-    """Between SIGTERM and SIGKILL."""
+    """Seconds between SIGTERM and SIGKILL for the program."""
     gone_seconds: float = 1.0
-    """Seconds to wait for the program itself after SIGKILL."""
+    """Seconds to wait for the program after SIGKILL."""
     settle_seconds: float = 0.15
-    """Seconds for its remaining processes to end, and to print their last, by themselves."""
+    """Seconds that the remaining processes get to exit by themselves after the program has exited."""
     term_seconds: float = 0.25
-    """Seconds for them after SIGTERM: git removes its lock files then."""
+    """Seconds that the remaining processes get after SIGTERM, in which git removes its lock files."""
     kill_seconds: float = 2.0
     """Seconds of repeated SIGKILL. A process inside an uninterruptible system call takes longer."""
 
@@ -106,22 +105,24 @@ def run_group(
     stops: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
-    """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (`None`: merged); return its
-    end.
+    """Run a bash in a new session and return its end.
 
-    Its command begins once it is bound and marked; bash itself waits for that (Latch), other programs would not.
-    After `seconds` the group gets SIGTERM, and SIGKILL after a grace period. KeyboardInterrupt does the same (a
-    second one at once); it is not raised but reported in the ending. `stops` returns how often a person asked to
-    stop, for a program that raises only the first time, or on another thread. `live` receives the output on this
-    thread, ten times a second. If the person's terminal was lent to the program, `live` is that.
+    Its stdout goes to `output`, its stderr to `errors` (`None`: to `output` too). The bash waits (Latch) until its
+    limits and its mark are set, and then runs its command; other programs would not wait.
 
-    Raises NotConfinedError if it could not be confined, OSError or ValueError if it cannot be started,
-    ChildProcessError if SIGCHLD is ignored: the kernel would reuse the program's number as soon as it ends.
+    After `seconds` the group gets SIGTERM, and SIGKILL after a grace period. KeyboardInterrupt does the same, a second
+    one without the grace period. It is not raised, but the ending reports it. `stops` returns the number of stop
+    requests by the user, for a caller in which KeyboardInterrupt is raised only once or on another thread. `live`
+    receives the output on this thread, ten times a second. If the user's terminal is lent to the program, `live` is
+    that terminal.
+
+    Raises NotConfinedError if the program could not be confined, OSError or ValueError if it cannot be started,
+    ChildProcessError if SIGCHLD is ignored: the kernel would then reuse the program's number as soon as it ends.
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
-    # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
-    # here it can only cut short the waiting, never lose a child that has just been started.
+    # The work is on another thread, since KeyboardInterrupt is raised only in the main thread, between any two
+    # instructions. Here it can only cut the waiting short. It cannot lose a child that was just started.
     results: list[Ended | BaseException] = []
     done = allocate_lock()
     done.acquire()
@@ -151,7 +152,7 @@ def run_group(
                 stop_count += 1
                 os.eventfd_write(interrupt, 1)
     except BaseException:
-        # Whatever came (two Ctrl-C at once come between any two instructions): the command is ended before it is passed on.
+        # The command is ended before the exception is raised again. Two quick Ctrl-C may raise at any instruction.
         _wait_for_end(results, interrupt, pace)
         raise
     os.close(interrupt)
@@ -166,9 +167,9 @@ def _never() -> int:
 
 
 def _wait_for_end(results: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
-    """Have the command killed, and wait until the thread that follows it is through, however often one is interrupted.
+    """Have the command killed, and wait for the thread that follows it, ignoring any KeyboardInterrupt.
 
-    The event is not closed: the thread may still be looking at it.
+    The descriptor `interrupt` stays open, since the thread may still use it.
     """
     deadline = time.monotonic() + pace.grace_seconds + pace.gone_seconds + pace.kill_seconds
     while not results and time.monotonic() < deadline:
@@ -209,9 +210,9 @@ def _run(
 def _start(
     launch: Launch, sinks: tuple[TakesOutput, TakesOutput | None]
 ) -> tuple[Popen[bytes], dict[int, TakesOutput]]:
-    """Start the program; return it, and the ends of the pipes from which its output is read, with who takes that.
+    """Start the program. Return it, and the read end of each output pipe with the receiver of its output.
 
-    One that has a terminal has its input and its output there.
+    A program with a terminal uses that for its input and output.
     """
     output, errors = sinks
     if launch.terminal is not None:
@@ -227,7 +228,7 @@ def _start(
             pipes[reading] = sink
             writing.append(end)
             _widen(end)
-            # INVARIANT: reading never waits. A command can open the pipe by /proc/self/fd/1 and take what poll(2) told of.
+            # INVARIANT: reading never blocks. A command can open the pipe as /proc/self/fd/1 and read it itself.
             os.set_blocking(reading, False)
         return start(launch, nothing if launch.input is None else launch.input, *writing), pipes
     except BaseException:
@@ -246,11 +247,11 @@ def _widen(pipe: int) -> None:
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK_BYTES)
     except OSError:
-        pass  # the person's pipes hold too much together (pipe-user-pages-soft); it works as it is, only slower
+        pass  # the user's pipes exceed their limit (pipe-user-pages-soft); the usual size works too, but is slower
 
 
 class _Group:
-    """A started program, what it starts, and its pipes."""
+    """A started program, its descendants, and its pipes."""
 
     def __init__(
         self,
@@ -264,7 +265,7 @@ class _Group:
         self._process = process
         self._pipes = pipes
         self._open = set(pipes)
-        """The pipes that have not come to their end."""
+        """The pipes that are not yet at their end."""
         self._interrupt = interrupt
         self._live = live
         self._survivors = survivors
@@ -281,7 +282,7 @@ class _Group:
             self._poll.register(descriptor, select.POLLIN)
 
     def follow(self, seconds: float, started: float) -> Ended:
-        """Take output until the end, or bring it about after `seconds`; leave nothing behind that can be killed."""
+        """Read output until the program ends, or end it after `seconds`. Then end all its remaining processes."""
         exit_seen = self._until_exit(seconds)
         if exit_seen is not _Seen.EXIT:
             self._stop()
@@ -291,7 +292,10 @@ class _Group:
         return Ended(ending=ending, status=status, seconds=elapsed, terminated=terminated, surviving=surviving)
 
     def close(self) -> None:
-        """Kill what is left, reap the program if it is dead, and close the descriptors. May be called again."""
+        """Kill the remaining processes, reap the program if it has ended, and close the descriptors.
+
+        May be called several times.
+        """
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
             self._survivors.close()
@@ -312,9 +316,9 @@ class _Group:
             pass
 
     def _end_rest(self, settle: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """End what the program left, reap the program; return the names of what was ended, and of what was not.
+        """End the remaining processes and reap the program. Return the names of the ended and of the surviving ones.
 
-        INVARIANT: the program is not reaped before all that is over; until then its number cannot name another group.
+        INVARIANT: the program is reaped last. Until then its number cannot become that of another group.
         """
         self._poll.unregister(self._exit)
         self._poll.unregister(self._interrupt)
@@ -339,7 +343,10 @@ class _Group:
         return terminated, tuple(process.name for process in (*remaining, *unknown))
 
     def _until_gone(self, seconds: float) -> list[Process]:
-        """Take output until it ends and only the program is left, `seconds` at most; return what else is left."""
+        """Read output for at most `seconds`, or until it ends and only the program is left.
+
+        Return the other processes that are left.
+        """
         deadline = time.monotonic() + seconds
         while True:
             wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
@@ -381,14 +388,17 @@ class _Group:
         return _Seen.DEADLINE
 
     def _drain(self, seconds: float) -> bool:
-        """Take output until its end, `seconds` at most; return whether it ended."""
+        """Read output until its end, but for at most `seconds`. Return whether it ended."""
         deadline = time.monotonic() + seconds
         while self._open and (seconds_left := deadline - time.monotonic()) > 0:
             self._wait(seconds_left)
         return not self._open
 
     def _wait(self, seconds: float) -> set[int]:
-        """Wait until something happens, take one block of output of each pipe that has one, and return what is ready."""
+        """Wait until a descriptor is ready, for at most `seconds`. Return the ready ones.
+
+        One block of output is read from each ready pipe.
+        """
         ready = {descriptor for descriptor, _ in self._poll.poll(int(max(seconds, 0.0) * 1000) + 1)}
         for pipe in self._open & ready:
             self._take(pipe)
@@ -398,11 +408,11 @@ class _Group:
         try:
             block = os.read(pipe, BLOCK_BYTES)
         except BlockingIOError:
-            return  # the command took it itself
+            return  # the command read the bytes itself
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            block = b""  # a terminal that nothing of the command has open any more (pty(7))
+            block = b""  # no process of the command has the terminal open any more (pty(7))
         if block:
             self._pipes[pipe].add(block)
             if self._live is not None:
@@ -412,7 +422,7 @@ class _Group:
             self._open.discard(pipe)
 
     def _signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole group. A group that is gone, or that is another user's by now, is left alone."""
+        """Send a signal to the whole group. No effect if the group no longer exists or belongs to another user."""
         try:
             os.killpg(self._process.pid, number)
         except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""The environment of a command: a short list of allowed names, so that no key is passed on by oversight."""
+"""The environment of a command: a short list of allowed names, so that no secret is passed on by mistake."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ QUIET = (
     ("core.fsmonitor", "false"),
     ("safe.bareRepository", "explicit"),
 )
-"""Keys (git-config(1)) for every git: it starts no watcher, and takes no folder for a repository that only looks like one."""
+"""Settings (git-config(1)) for every git: no file system monitor, and only explicitly named bare repositories."""
 UNASKED = (
     *QUIET,
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.attributesFile", "/dev/null"),
 )
-"""Settings of a git command that ran without a question: no hook, pager, or driver of a file type from outside."""
+"""Settings of a git command that ran without a question: no hooks, no pager, and no global file of attributes."""
 OFFLINE = ("protocol.allow", "never")
-"""No transport, so that nothing is fetched to answer a question."""
+"""Setting that forbids every transport, so that git fetches nothing."""
 OFFLINE_VARIABLES = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""The same (git(1)); and an object that is not there stays so."""
+"""Variables that forbid every transport (git(1)), and the fetching of missing objects."""
 
 
 def as_variables(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the variables that set these keys for every git command (git-config(1), GIT_CONFIG_COUNT)."""
+    """Return the variables that apply these settings to every git command (git-config(1), GIT_CONFIG_COUNT)."""
     variables: dict[str, str] = {}
     number = 0
     for number, (key, value) in enumerate(settings, 1):
@@ -36,7 +36,7 @@ def as_variables(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {"GIT_CONFIG_COUNT": str(number), **variables}
 
 
-# Nothing may ask a question, page, colour or start what a repository's configuration names.
+# No prompts, pagers, colours, or programs that a repository's configuration names.
 _SET_VARIABLES = {
     "TERM": "dumb",
     "NO_COLOR": "1",
@@ -47,17 +47,17 @@ _SET_VARIABLES = {
     "EDITOR": "true",
     "GIT_OPTIONAL_LOCKS": "0",
     "DEBIAN_FRONTEND": "noninteractive",
-    # Python takes stale bytecode for good when a file was edited within the same second to the same length.
+    # Python uses stale bytecode if a file was edited within the same second and kept its length.
     "PYTHONDONTWRITEBYTECODE": "1",
     **as_variables(QUIET),
 }
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command: a few variables by name, and what keeps programs from asking and paging.
+    """Return the environment of a command: a few passed variables, and settings against prompts and pagers.
 
-    Relative entries of PATH are dropped: with them, the folder at hand would say what `ls` is. TMPDIR is not passed on: a
-    command has a folder of its own, or none.
+    Relative entries of PATH are dropped: with them, the current folder could decide which program `ls` is. TMPDIR is
+    not passed on, since a command has its own temporary folder, or none.
     """
     passed = {name: value for name, value in environment.items() if name in PASSED and name != "TMPDIR"}
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
@@ -65,21 +65,22 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_as_judged(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which bash reads a command line, and puts names in order, as it was judged."""
+    """Return variables under which bash parses a command line and sorts names just as the harness judged them."""
     result = dict(variables)
     if not _reads_bytes_alike(result):
         result["LC_ALL"] = "C.UTF-8"
     if result.get("LC_ALL"):
         result["LANG"] = result["LC_ALL"]
         result = {name: value for name, value in result.items() if not name.startswith("LC_")}
-    result["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
+    result["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern expands to
     return result
 
 
 def program_outside(root: str, name: str, variables: Mapping[str, str]) -> str | None:
-    """Return the path of a program, found by PATH in the output of `child_environment` and outside the folder `root`.
+    """Return the path of a program outside the folder `root`. `None` if there is none.
 
-    A program in a folder that commands can write is not the person's.
+    `variables` is the output of `child_environment`, whose PATH is searched. A program inside `root` could be written
+    by a command.
     """
     for folder in variables["PATH"].split(":"):
         path = os.path.join(folder, name)
@@ -89,29 +90,31 @@ def program_outside(root: str, name: str, variables: Mapping[str, str]) -> str |
 
 
 def leads_through(path: str, root: str) -> bool:
-    """Return whether a path is in the folder `root`, ends there when links are followed, or is a link in it."""
+    """Return whether a path is in the folder `root`, leads there through links, or is a link in it."""
     real = os.path.realpath(root)
     link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return any(is_within(place, real) for place in (os.path.abspath(path), link, os.path.realpath(path)))
 
 
 _SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "EDITOR", "DEBIAN_FRONTEND")
-"""Variables that are left out for a command with a terminal: it may ask, page and colour there."""
+"""Variables that are left out for a command with a terminal, where it may prompt, page and colour."""
 _OF_THE_PERSON = ("TERM", "COLORTERM", "NO_COLOR", "PAGER", "GIT_PAGER", "LESS", "EDITOR", "VISUAL", "GIT_EDITOR")
 
 
 def at_a_terminal(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command that has the terminal of a person, whose own environment is `environment`;
-    `variables` is what commands get without one."""
+    """Return the environment of a command that has the user's terminal.
+
+    `variables` is the environment of commands without a terminal, `environment` that of the user.
+    """
     personal = {name: environment[name] for name in _OF_THE_PERSON if name in environment}
     return {**{name: value for name, value in variables.items() if name not in _SCREEN}, **personal}
 
 
 def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
-    """Say whether bash will read a command line in the character set in which it was judged.
+    """Return whether bash will parse a command line in UTF-8, the character set in which it was judged.
 
-    In others (GBK, Shift-JIS) a byte of one character may be a quote or a `|` to us, and a half of another to bash; in
-    that of C, `?` is a byte.
+    In others (GBK, Shift-JIS) a byte may be a quote or a `|` to the harness, but half of a character to bash. In the C
+    locale, `?` matches one byte.
     """
     locale = variables.get("LC_ALL") or variables.get("LC_CTYPE") or variables.get("LANG") or ""
     return locale.lower().replace("-", "").partition("@")[0].endswith(".utf8")
@@ -123,7 +126,7 @@ _UNASKED_GIT = (
     ("diff.ignoreSubmodules", "all"),
 )
 _READING_GIT = (("filter.lfs.process", ""), ("filter.lfs.clean", ""), ("filter.lfs.required", "false"))
-"""git-lfs keeps a copy of every changed file that git compares, and fails where it may write nothing, and git with it."""
+"""Settings that turn git-lfs off. It copies every changed file that git compares, and fails if it may not write."""
 _WITHOUT_NETWORK = {
     **OFFLINE_VARIABLES,
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -134,17 +137,16 @@ _WITHOUT_NETWORK = {
 
 
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
-    """Return additional variables for a command that ran without a question: no hooks, pager, signatures or
-    fsmonitor.
+    """Return additional variables for a command that ran without a question: no git hooks, pager or signatures.
 
-    A granted program without the network keeps its hooks: walls confine them. A command without the network also gets
-    a git without transports. A reader gets a git without git-lfs, and the PATH folders in the workspace `root` come
-    last, so that an `ls` of the workspace is not taken for the system's.
+    A granted program without the network keeps its hooks, since walls confine them. A command without the network also
+    gets a git without transports. A reader gets a git without git-lfs, and a PATH whose folders in the workspace `root`
+    come last, so that an `ls` in the workspace is not run instead of the system's.
     """
     reads = effects.write == ()
     is_walled = (
         not effects.sockets and not effects.reaches
-    )  # a hook that another command left there gets no more than that one
+    )  # a hook that another command wrote then gets no more permissions than this one
     git_settings = [setting for setting in _UNASKED_GIT if not is_walled or setting[0] != "core.hooksPath"]
     settings = (*git_settings, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
@@ -156,11 +158,11 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
 
 
 _CACHE_VARIABLES = {"GOCACHE": "~/.cache/go-build", "UV_CACHE_DIR": "~/.cache/uv"}
-"""Variables that move a cache without which programs fail, and where it is by default."""
+"""Variables that set the place of a required cache, each with its default place."""
 
 
 def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
-    """Return the variables that move caches into the folder `temporary` (absolute), where `effects` do not open them."""
+    """Return the variables that move those caches that `effects` do not open to the folder `temporary` (absolute)."""
     return {
         name: f"{temporary}/{name.lower()}"
         for name, place in _CACHE_VARIABLES.items()
@@ -169,7 +171,7 @@ def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
 
 
 def walled_variables() -> dict[str, str]:
-    """Return additional variables for a granted program, which has no network: nothing waits for one."""
+    """Return additional variables for a granted program without the network, so that it does not wait for one."""
     return {
         "UV_OFFLINE": "1",
         "GOPROXY": "off",
@@ -180,7 +182,7 @@ def walled_variables() -> dict[str, str]:
 
 
 def path_without_surprise(path: str, root: str) -> str:
-    """Return a PATH whose folders in `root` come last, so that no `ls` of the workspace is taken for the system's."""
+    """Return a PATH whose folders in `root` come last, so that the system's `ls` is found before one in `root`."""
     below = root.rstrip("/") + "/"
     folders = [folder for folder in path.split(":") if folder.startswith("/")] or os.defpath.split(":")
     return ":".join(sorted(folders, key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below)))

@@ -1,7 +1,7 @@
-"""The guard: a small process that outlives the harness by a moment, and ends the commands that it left running.
+"""The guard: a small process that outlives the harness briefly, and ends the commands that the harness left running.
 
-The end of a pipe that only the harness holds is the end of the harness, however that came (kill -9 too). This module
-holds both sides: `Guard` in the harness, `watch` in the process.
+The guard notices the end of the harness, even by kill -9, when a pipe closes that only the harness holds open. This
+module has both sides: `Guard` in the harness, `watch` in the guard process.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from harness.process import procfs
 from harness.process.procfs import Process
 
 MARK_VARIABLE = "HARNESS_CALL"
-"""The variable by which a process is known as one of a command's, as long as it keeps its environment."""
+"""Environment variable that marks the processes of a command."""
 TERM_SECONDS = 0.25
-"""Seconds for the remaining processes to tidy their files, between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL, in which the remaining processes can clean up their files."""
 SPAWN_SECONDS = 1.0
-"""Seconds that a command waits for the start of the guard, which takes a millisecond or two."""
+"""Maximum seconds that a command waits for the start of the guard, which takes a millisecond or two."""
 KILL_SECONDS = 5.0
-"""Seconds of repeated SIGKILL, whatever new processes appear."""
+"""Maximum seconds of repeated SIGKILL, even if new processes keep appearing."""
 STEP_SECONDS = 0.02
 QUIET_LOOKS = 2
-"""Number of consecutive looks without a new process: one that has ended may just have started another."""
+"""Number of consecutive looks without a new process before the end, since a process may start another as it exits."""
 _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 READY_SECONDS = 30.0
-"""Seconds that a command which may change our code waits until the guard has loaded its own."""
+"""Maximum seconds that a command which may change the harness's code waits until the guard has loaded that code."""
 _LOADED_NAME = "harness-guard"
-"""The name that the process takes once it has loaded what it needs."""
+"""Name that the guard process takes once it has loaded its code."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
 _lock = allocate_lock()
 
 
 def marked(mark: int) -> bytes:
-    """Return the environment entry of the command whose mark this is."""
+    """Return the environment entry of the command with this mark."""
     return f"{MARK_VARIABLE}={mark:x}".encode()
 
 
 def guard() -> Guard:
-    """Return the guard of this process, started if there is none or if it was killed."""
+    """Return the guard of this process. Start it if there is none or if it was killed."""
     with _lock:
         existing = _guards.get(os.getpid())
         if existing is None:
@@ -56,33 +56,34 @@ def guard() -> Guard:
 
 
 def _forget() -> None:
-    """Let go of the parent's pipe in a process forked from the harness: its guard must see the end of the harness."""
+    """Close the parent's pipe in a process forked from the harness, so that the guard notices the harness's end."""
     for inherited in _guards.values():
         inherited.close()
 
 
 class Guard:
-    """The harness's side. Where the guard cannot be started, commands run all the same, and nothing else is lost.
+    """The harness's side of the guard. If the guard process cannot be started, commands run without it.
 
-    Which commands run is written to a file in memory that both hold: the guard sleeps until the harness ends.
+    The running commands are listed in a file in memory that both processes have open. The guard process sleeps until
+    the harness ends.
     """
 
     def __init__(self) -> None:
-        """Start nothing yet."""
+        """Initialize without starting the process."""
         self._table = os.memfd_create("commands", os.MFD_CLOEXEC)
         self._pipe = -1
         self._pid = 0
         self._lock = allocate_lock()
         self._spawning = allocate_lock()
-        """Held from when the process is wanted until it is there, or could not be started."""
+        """Lock that is held while the process is being started."""
         self._running: dict[int, int] = {}
 
     def keep(self) -> None:
-        """Start the process, in the background, if it was not yet started or if it was killed. Raises ChangedCodeError."""
+        """Start the process in the background if it does not run. Raises ChangedCodeError."""
         with self._lock:
             if self._table < 0 or (self._pipe >= 0 and self._alive()):
                 return
-            from harness.process.own_code import own_code  # not needed by the process itself
+            from harness.process.own_code import own_code  # the guard process itself does not need it
 
             options = own_code().python_options()
             if self._pipe >= 0:
@@ -93,10 +94,10 @@ class Guard:
         start_new_thread(self._start, (reading, options))
 
     def announce(self, mark: int, leader: int = 0) -> None:
-        """Tell of a command about to be started, and again of its first process, which is its session's as well.
+        """Announce a command before its start, and again with `leader`, its first process, which leads its session.
 
-        INVARIANT: the process is there when this returns (or SPAWN_SECONDS are over): a harness that is killed right behind
-        its first command leaves nothing.
+        INVARIANT: the guard process runs when this returns (or SPAWN_SECONDS are over). So no process is left even if
+        the harness is killed right after it started its first command.
         """
         if self._spawning.acquire(timeout=SPAWN_SECONDS):
             self._spawning.release()
@@ -105,7 +106,7 @@ class Guard:
             self._tell()
 
     def wait_until_loaded(self) -> None:
-        """Wait until the process has loaded all of its code, or never will."""
+        """Wait until the process has loaded all of its code, or cannot. It is killed after READY_SECONDS."""
         self.keep()
         deadline = time.monotonic() + READY_SECONDS
         while self._pid >= 0 and self._alive() and not (self._pid and _name_of(self._pid) == _LOADED_NAME):
@@ -115,20 +116,20 @@ class Guard:
             time.sleep(STEP_SECONDS / 10)
 
     def report_end(self, mark: int) -> None:
-        """Report that none of its processes is left."""
+        """Report that the command with this mark has no process left."""
         with self._lock:
             self._running.pop(mark, None)
             self._tell()
 
     def close(self) -> None:
-        """Let go of the pipe and the table, for good."""
+        """Close the pipe and the table permanently."""
         for descriptor in (self._pipe, self._table):
             if descriptor >= 0:
                 os.close(descriptor)
         self._pipe = self._table = -1
 
     def _alive(self) -> bool:
-        """Say whether the process runs, is being started, or could not be; take notice of its end."""
+        """Return whether the process runs, is being started, or could not be started. Reaps it if it has ended."""
         try:
             return self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0
         except ChildProcessError:
@@ -142,13 +143,13 @@ class Guard:
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         )
         try:
-            # An empty environment: what stands in it could be read by the commands, keys too.
+            # The environment is empty, since commands could read its secrets.
             self._pid = os.posix_spawn(
                 sys.executable,
                 (sys.executable, *options, "-S", "-c", _CODE, package),
                 {},
                 file_actions=actions,
-                setsid=True,  # Ctrl-C at the terminal is not for it
+                setsid=True,  # so that Ctrl-C at the terminal does not reach it
                 setsigmask=(),
             )
         except (OSError, NotImplementedError):
@@ -158,12 +159,15 @@ class Guard:
         os.close(reading)
 
     def _tell(self) -> None:
-        """Write the table: lines of mark and number, and an empty line; one write, so that a kill leaves it whole."""
+        """Write the table: a line with mark and leader per command, then an empty line.
+
+        It is one write, so that a kill of the harness leaves the table complete.
+        """
         lines = "".join(f"{mark} {leader}\n" for mark, leader in self._running.items())
         try:
             os.pwrite(self._table, f"{lines}\n".encode(), 0)
         except OSError:
-            pass  # closed: this is a process forked from the harness, which has a guard of its own
+            pass  # closed in a process forked from the harness, which has its own guard
 
 
 def _name_of(pid: int) -> str:
@@ -175,12 +179,12 @@ def _name_of(pid: int) -> str:
 
 
 def watch() -> None:
-    """Wait for the end of standard input; kill what is left of the commands in standard output. The process itself."""
+    """Run the guard process: wait for the end of stdin, then end the commands listed in the file that is stdout."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     os.closerange(3, 1 << 20)
     os.chdir("/")
-    import resource  # noqa: F401 - which procfs needs later
+    import resource  # noqa: F401 - procfs needs it later
 
     with open("/proc/self/comm", "w", encoding="ascii") as name:
         name.write(_LOADED_NAME)
@@ -192,16 +196,16 @@ def watch() -> None:
 
 
 def running_commands(table: bytes) -> dict[int, int]:
-    """Parse a table of running commands: marks and first processes. It ends with an empty line; older data follows."""
+    """Return the leaders by mark from a table of running commands. It ends at an empty line; older data follows."""
     lines = table.partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
     return {int(mark): int(leader) for mark, leader in (line.split() for line in lines)}
 
 
 def _end(running: dict[int, int]) -> None:
-    """End every process of these commands, given as mark and first process (0: not known), with what descends from them.
+    """End every process of these commands, and their descendants. `running` has leaders by mark (0: unknown).
 
-    INVARIANT: the harness told of a command's end before it reaped the command's first process, so that the number still
-    named it when the harness ended. Later looks go by marks, and by processes known from the first.
+    INVARIANT: the harness reports a command's end before it reaps the leader. So each number still belonged to its
+    leader when the harness ended. Later looks use the marks, and the processes known from the first look.
     """
     leaders = frozenset(running.values()) - {0}
     signalled = {
@@ -216,11 +220,11 @@ def _end(running: dict[int, int]) -> None:
     quiet = 0
     while quiet < QUIET_LOOKS and time.monotonic() < deadline:
         has_new = news = False
-        # Each is killed as soon as it is seen: where one starts the next and ends, it is a race.
+        # Each process is killed as soon as it is found, since one may start the next and exit at any moment.
         for process in _find_processes(running, frozenset(), signalled, strangers):
             identity = (process.pid, process.started)
             if process.has_ended and identity in collected:
-                continue  # its parent takes no notice of it
+                continue  # its parent has not reaped it
             has_new = True
             news |= identity not in signalled
             signalled.add(identity)
@@ -236,9 +240,9 @@ def _end(running: dict[int, int]) -> None:
 def _find_processes(
     running: dict[int, int], leaders: Collection[int], identities: Collection[tuple[int, int]], strangers: set[int]
 ) -> Iterator[Process]:
-    """Yield every known or marked process, and each of a leader's session, and then its descendants.
+    """Yield every known or marked process and every process of a leader's session, each with its descendants.
 
-    `strangers` keeps the numbers of the rest to speed up the next look, since no process gets a mark later.
+    The numbers of all others are added to `strangers`, to skip them in the next look: no process gets a mark later.
     """
     numbers = set(procfs.numbers()) - {os.getpid()}
     strangers &= numbers
@@ -253,7 +257,7 @@ def _find_processes(
 
 
 def _send(process: Process, *numbers: signal.Signals) -> bool:
-    """Send signals to a process that has not ended; return whether it had not."""
+    """Send signals to a process. Return whether it still ran when it was found."""
     for number in numbers:
         try:
             os.kill(process.pid, number)

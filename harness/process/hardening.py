@@ -1,4 +1,4 @@
-"""Kernel settings for the harness itself and for a command that was just started: prctl(2) and limits."""
+"""Kernel settings for the harness itself and for a newly started command: prctl(2) and limits."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ MAX_FILE_BYTES = 2 << 30
 MAX_OPEN_FILES = 4096
 MAX_DATA_BYTES = 4 << 30
 OOM_SCORE = 500
-"""Out-of-memory score, of a thousand (proc(5), oom_score_adj): the command is killed before the harness."""
+"""Out-of-memory score, of at most 1000 (proc(5), oom_score_adj). The kernel kills the command before the harness."""
 
 _set_for: list[int] = []
 
 
 def undumpable() -> bool:
-    """Keep other processes of the same person out of this one's memory and out of /proc/PID/environ; say whether it took.
+    """Hide this process's memory and /proc/PID/environ from other processes of the same user. Return whether it worked.
 
-    PR_SET_DUMPABLE(2const). A holder of CAP_SYS_PTRACE, as root is, still sees both. Undone by execve(2).
+    See PR_SET_DUMPABLE(2const). A process with CAP_SYS_PTRACE, such as root's, still sees both. execve(2) undoes it.
     """
     return _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of every descendant whose own parent ends (PR_SET_CHILD_SUBREAPER(2const)); say whether it took.
+    """Become the parent of descendants whose own parent ends. Return whether it worked.
 
-    Descendants that a library's user started and abandoned become children of this process as well, instead of init's.
+    See PR_SET_CHILD_SUBREAPER(2const). If this process is a program that uses harness as a library, its own abandoned
+    descendants become its children too, instead of init's.
     """
     if _set_for != [os.getpid()]:  # a fork does not inherit it
         if not _prctl(_PR_SET_CHILD_SUBREAPER, 1):
@@ -41,7 +42,10 @@ def adopt_orphans() -> bool:
 
 
 def end_with_parent() -> bool:
-    """Be killed when the thread that started this process ends (PR_SET_PDEATHSIG(2const)); say whether it took."""
+    """Have this process killed when the thread that started it ends (PR_SET_PDEATHSIG(2const)).
+
+    Return whether it worked.
+    """
     return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -55,19 +59,20 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def new_mark() -> int:
-    """Return a limit of file locks that no other process has: 2**62 at least, no bound on anything."""
-    import resource  # noqa: F401 - loaded before a command starts, so that `bound` comes no later than it must
+    """Return a mark: a limit of file locks that no other process has. It is at least 2**62, so it limits nothing."""
+    import resource  # noqa: F401 - loaded before a command starts, so that `bound` is not delayed
 
     return (1 << 62) | (int.from_bytes(os.urandom(8), "big") >> 2)
 
 
 def bound(pid: int, mark: int) -> bool:
-    """Set the limits of a command just started, and its mark; say whether the mark took. Limits are only ever lowered.
+    """Set the limits and the mark of a newly started command. Return whether the mark was set.
 
-    No core file, files of 2 GiB, 4,096 descriptors, 4 GiB of data (not of addresses: runtimes reserve those by the
-    terabyte). What fails is left out: these bounds are a courtesy to the machine, and no wall.
+    The limits: no core file, files of 2 GiB, 4,096 descriptors, 4 GiB of data (not of addresses, since runtimes reserve
+    those by the terabyte). Limits are only lowered, never raised. A limit that cannot be set is skipped: they protect
+    the machine, and are not part of the walls.
 
-    A mark is only set where there was none: inside a command of another harness, that one's is kept.
+    An existing mark is kept: that of another harness, if this one runs inside its command.
     """
     import resource
 

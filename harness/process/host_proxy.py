@@ -1,7 +1,8 @@
-"""The proxy that is a command's only way out: it asks where a connection may go, and passes bytes both ways.
+"""The proxy that is a command's only way to the network. It checks the target of each connection and passes bytes on.
 
-It never reads what it passes. Each connection has one thread, of which MOST_CONNECTIONS run at a time; the rest wait at the
-door. A block is taken from one side only when the other side has taken the one before: a slow reader costs a block.
+It does not inspect the bytes. Each connection has one thread. At most MOST_CONNECTIONS run at a time; others wait to be
+accepted. A block is read from one side only when the other side has received the previous one, so that a slow reader
+costs one block of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness.record import Record, replace
 
 MOST_CONNECTIONS = 256
 MOST_KEPT = 50
-"""Maximum number of different ends of connections that are listed."""
+"""Maximum number of different targets and results of connections that are listed."""
 BLOCK_BYTES = 1 << 16
 HEAD_SECONDS = 30.0
 """Seconds for a program to send its request."""
@@ -36,28 +37,29 @@ class Route(Record):
     host: str
     port: int
     addresses: tuple[str, ...] = ()
-    """Tried one after the other; without one, `problem` says why."""
+    """Addresses to try in order. Empty if the connection is refused."""
     problem: str = ""
+    """Reason for the refusal. Empty without one."""
 
 
 class HostConnection(Record):
-    """The connections of a command to one place."""
+    """The connections of a command to one target with the same result."""
 
     host: str
-    """The name that the program gave; empty if its request was not understood."""
+    """Host name in the program's request. Empty if the request was invalid."""
     port: int
     address: str = ""
-    """Empty if no address was tried."""
+    """The tried address. Empty if none was tried."""
     why_not: str = ""
-    """Empty if the connection was allowed."""
+    """Reason why the connection failed or was refused. Empty if it was made."""
     times: int = 1
     sent: int = 0
-    """Bytes from the program."""
+    """Number of bytes from the program."""
     received: int = 0
-    """Bytes to the program."""
+    """Number of bytes to the program."""
 
     def fields(self) -> dict[str, JsonValue]:
-        """Return the connections as a record of the log holds them."""
+        """Return the connections as written in a log record."""
         fields: dict[str, JsonValue] = {
             "host": self.host,
             "port": self.port,
@@ -71,14 +73,14 @@ class HostConnection(Record):
 
 
 Finds = Callable[[str], Route]
-"""Takes `host:port` as a program wrote it, and says where that may lead. Never raises."""
+"""A function that returns the route for `host:port`, as written by a program. Never raises."""
 
 
 class HostProxy:
-    """Answers at one door until it is closed."""
+    """A proxy that serves one listening socket until it is closed."""
 
     def __init__(self, door: socket.socket, find: Finds) -> None:
-        """Begin to answer. `door` listens, and is closed with this."""
+        """Start to serve. `door` is a listening socket, which `close` closes too."""
         self._door = door
         self._find = find
         self._lock = allocate_lock()
@@ -86,7 +88,7 @@ class HostProxy:
         self._open: set[socket.socket] = set()
         self._running = 0
         self._is_over = False
-        self._door.setblocking(False)  # who waits at it may go away again
+        self._door.setblocking(False)  # a waiting client may disconnect before it is accepted
         self._wake, self._woken = socket.socketpair()
         self.total = 0
         """Number of requested connections."""
@@ -94,12 +96,12 @@ class HostProxy:
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:
-        """Results of the connections, at most MOST_KEPT ends."""
+        """The connections by target and result, at most MOST_KEPT."""
         with self._lock:
             return tuple(self._connections.values())
 
     def close(self) -> None:
-        """End every connection, and wait until they have been counted. May be called again."""
+        """Close every connection, and wait until all are counted. May be called several times."""
         with self._lock:
             self._is_over = True
             for each in self._open:
@@ -111,7 +113,7 @@ class HostProxy:
         self._wake.close()
 
     def _answer(self) -> None:
-        """Take connections from the door, as long as there is room."""
+        """Accept connections while fewer than MOST_CONNECTIONS are served."""
         waiting = select.poll()
         waiting.register(self._woken, select.POLLIN)
         at_door = False
@@ -139,7 +141,7 @@ class HostProxy:
             self._running += 1
         try:
             start_new_thread(self._serve, (client,))
-        except RuntimeError:  # no thread can be had
+        except RuntimeError:  # no thread can be started
             client.close()
             self._done()
 
@@ -155,7 +157,7 @@ class HostProxy:
             pass  # it is awake
 
     def _hold(self, end: socket.socket) -> bool:
-        """Have a socket shut when this is closed; say whether that is still to come."""
+        """Register a socket to be shut down by `close`. Return False if `close` was already called."""
         with self._lock:
             if not self._is_over:
                 self._open.add(end)
@@ -167,7 +169,7 @@ class HostProxy:
         end.close()
 
     def _note(self, route: Route, *, address: str = "", why_not: str = "", sent: int = 0, received: int = 0) -> None:
-        """Count the result of a connection, together with others to the same end."""
+        """Count a connection, together with others to the same target with the same result."""
         host = route.host[:MAX_SHOWN]
         key = (host, route.port, address, why_not)
         with self._lock:
@@ -188,7 +190,7 @@ class HostProxy:
             if self._hold(client):
                 self._carry(client)
         except OSError:
-            pass  # one of the two went away
+            pass  # one side disconnected
         finally:
             self._drop(client)
             self._done()
@@ -222,7 +224,7 @@ class HostProxy:
             self._note(route, address=address, sent=counts[0], received=counts[1])
 
     def _reach(self, route: Route) -> tuple[socket.socket | None, str, str]:
-        """Return the server, its address, and why it was not reached where it was not."""
+        """Return the socket to the server (`None` if it was not reached), the last tried address, and the problem."""
         address = problem = ""
         for address in route.addresses:
             server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
@@ -241,7 +243,7 @@ class HostProxy:
 
 
 def _head(client: socket.socket) -> tuple[bytes, bytes]:
-    """Return the bytes up to the empty line, and those after it. Raises ValueError, OSError."""
+    """Return the received bytes before the empty line, and those after it. Raises ValueError, OSError."""
     deadline = time.monotonic() + HEAD_SECONDS
     data = b""
     while END not in data:
@@ -259,18 +261,18 @@ def _head(client: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _refuse(client: socket.socket, status: int, words: str, reason: str) -> None:
-    """Answer with one line that says why, and end the connection."""
+    """Answer with an error and a line with the reason, and end the connection."""
     line = f"harness: {reason}\n".encode("utf-8", "replace")
     head = f"HTTP/1.1 {status} {words}\r\nContent-Type: text/plain; charset=utf-8\r\n"
     client.settimeout(CLOSE_SECONDS)
     client.sendall(f"{head}Content-Length: {len(line)}\r\nConnection: close\r\n\r\n".encode() + line)
     client.shutdown(socket.SHUT_WR)
-    while client.recv(BLOCK_BYTES):  # what comes unread would take the answer away with it (tcp(7))
+    while client.recv(BLOCK_BYTES):  # closing with unread input would discard the answer (tcp(7))
         pass
 
 
 def _pass_both_ways(client: socket.socket, server: socket.socket, first: bytes, counts: list[int]) -> None:
-    """Pass bytes until both sides have said their last; `counts` are those sent and those received. Raises OSError."""
+    """Pass bytes until both sides have closed. Count sent and received bytes in `counts`. Raises OSError."""
     client.setblocking(False)
     server.setblocking(False)
     ways = (_Way(client, server, first), _Way(server, client, b""))
@@ -278,8 +280,8 @@ def _pass_both_ways(client: socket.socket, server: socket.socket, first: bytes, 
     while not all(way.is_done for way in ways):
         poll = select.poll()
         for end in (client, server):
-            if events := sum(way.wants(end) for way in ways):  # each way wants another event of an end
-                poll.register(end, events)  # of an end that nobody waits for, its closing would be told for ever
+            if events := sum(way.wants(end) for way in ways):  # the two ways wait for different events of a socket
+                poll.register(end, events)  # otherwise poll would report the closing of an unused socket forever
         ready = dict(poll.poll())
         for which, way in enumerate(ways):
             counts[which] += way.step(ready)
@@ -296,13 +298,13 @@ class _Way:
         self.is_done = False
 
     def wants(self, end: socket.socket) -> int:
-        """Return the event of one end for which this direction waits."""
+        """Return the poll event of `end` that this direction waits for. 0 for none."""
         if self._waiting:
             return select.POLLOUT if end is self._sink else 0
         return select.POLLIN if end is self._source and not self._has_ended else 0
 
     def step(self, ready: Mapping[int, int]) -> int:
-        """Do what can be done without waiting; return how many bytes were taken. Raises OSError."""
+        """Read and write as much as possible without blocking. Return the number of bytes read. Raises OSError."""
         count = 0
         broken = select.POLLERR | select.POLLHUP | select.POLLNVAL
         if not self._waiting and not self._has_ended and ready.get(self._source.fileno(), 0) & (select.POLLIN | broken):
@@ -326,7 +328,7 @@ def _shut_writing(end: socket.socket) -> None:
     try:
         end.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # it is gone
+        pass  # already disconnected
 
 
 def _shut(end: socket.socket) -> None:

@@ -1,8 +1,8 @@
-"""JSON-RPC 2.0, one message a line: the kinds of lines, and the reasons for refusals.
+"""JSON-RPC 2.0 with one message per line: strict parsing, and the reasons for refusals.
 
-Only a line that every reader reads alike is passed on. It refuses: a batch, a double key, two keys that differ in
-case only (readers in Go take them for the same), a member unknown to JSON-RPC, bytes that are not UTF-8, CR within a
-line (some readers end a line there), deep nesting, an endless line.
+Only a line that every parser interprets alike is passed on. These are refused: a batch, a duplicate key, two keys that differ
+only in case (equal to parsers in Go), a member unknown to JSON-RPC, bytes that are not UTF-8, a CR within a line (a
+line end to some parsers), deep nesting, an overlong line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MOST_LINE_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 100
 MOST_ID_CHARACTERS = 500
 MOST_IN_BATCH = 100
-"""Maximum number of messages in a refused batch that get an answer each."""
+"""Maximum number of messages in a refused batch that are answered."""
 _BEGINNING = 4096
-"""Bytes of a line that is too long, in which its id is looked for."""
+"""Number of bytes of an overlong line that are searched for its ID."""
 _MEMBERS = ("jsonrpc", "id", "method", "params", "result", "error")
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 _ID = rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w. :/-]{1,100}")'
@@ -49,20 +49,20 @@ class RpcKind(Enum):
 
 
 class RpcMessage(Record):
-    """One message, read strictly."""
+    """One message, parsed strictly."""
 
     line: bytes
     """The line as received, with its line end."""
     kind: RpcKind
     id: str
-    """The id as JSON text, so that 1 and "1" differ. Empty for a notification."""
+    """The ID as JSON text, so that 1 and "1" differ. Empty for a notification."""
     method: str
-    """Empty for a response."""
+    """Name of the method. Empty for a response."""
     fields: Mapping[str, JsonValue]
 
     @property
     def params(self) -> Mapping[str, JsonValue]:
-        """The parameters; none where there are none."""
+        """The parameters. Empty without any."""
         params = self.fields.get("params")
         return params if isinstance(params, dict) else {}
 
@@ -72,14 +72,14 @@ class RefusedLine(Record):
 
     reason: str
     asks: tuple[str, ...] = ()
-    """The ids of the requests that it seems to hold, as JSON texts: who sent it waits for their answers."""
+    """IDs, as JSON texts, of requests that the line seems to have. The sender waits for their answers."""
     answers: tuple[str, ...] = ()
-    """The ids that it seems to answer: who asked waits."""
+    """IDs of requests that the line seems to answer. Their sender waits for the answers."""
     code: RpcCode = RpcCode.REQUEST
 
 
 def read_message(line: bytes) -> RpcMessage | RefusedLine:
-    """Return the message of a line that holds more than blanks, or why it is none. Total."""
+    """Return the message in a line that is not blank, or its refusal. Never raises."""
     if len(line) > MOST_LINE_BYTES:
         return _too_long(line)
     if b"\r" in line.rstrip(b"\r\n"):
@@ -107,7 +107,7 @@ def read_message(line: bytes) -> RpcMessage | RefusedLine:
 
 
 def id_text(value: JsonValue) -> str:
-    """Return an id as JSON text; empty for anything but a text or a whole number."""
+    """Return an ID as JSON text. Empty if it is neither a text nor a whole number, or if it is too long."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     try:
@@ -118,9 +118,7 @@ def id_text(value: JsonValue) -> str:
 
 
 def double_key(fields: Mapping[str, JsonValue], reserved: tuple[str, ...]) -> str:
-    """Return a key that a case-insensitive reader takes for one of `reserved` or for another key. Empty if there is
-    none.
-    """
+    """Return a key that, ignoring case, equals one of `reserved` or another key. Empty if there is none."""
     folded = set(reserved)
     for key in fields:
         if key in reserved:
@@ -132,12 +130,12 @@ def double_key(fields: Mapping[str, JsonValue], reserved: tuple[str, ...]) -> st
 
 
 def error_line(identity: str, code: RpcCode, message: str) -> bytes:
-    """Return the line that answers a request, whose id is this JSON text, with an error."""
+    """Return the line that answers a request with an error. `identity` is the request's ID as JSON text."""
     return _line({"jsonrpc": "2.0", "id": json.loads(identity), "error": {"code": int(code), "message": message}})
 
 
 def result_line(identity: str, result: Mapping[str, JsonValue]) -> bytes:
-    """Return the line that answers a request, whose id is this JSON text."""
+    """Return the line that answers a request with a result. `identity` is the request's ID as JSON text."""
     return _line({"jsonrpc": "2.0", "id": json.loads(identity), "result": dict(result)})
 
 
@@ -147,7 +145,7 @@ def request_line(identity: str, method: str, params: Mapping[str, JsonValue]) ->
 
 
 def changed_line(message: RpcMessage, member: str, value: JsonValue) -> bytes:
-    """Return the line of a message in which one member has another value."""
+    """Return the line of `message` with one member changed to `value`."""
     return _line({**message.fields, member: value})
 
 
@@ -185,7 +183,10 @@ def _too_long(line: bytes) -> RefusedLine:
 
 
 def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the id that a line seems to ask with, and that which it seems to answer, of one that is not read whole."""
+    """Return the IDs of a line's apparent request and answer, from the beginning of a line that cannot be parsed.
+
+    Each is a tuple with at most one ID.
+    """
     match = re.match(_AT_START, line[:_BEGINNING])
     if match is None:
         return (), ()
@@ -195,7 +196,7 @@ def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _refused(line: bytes, reason: str, code: RpcCode = RpcCode.REQUEST) -> RefusedLine:
-    """Return a refusal with the apparent method and id of the line, read as loosely as any reader might."""
+    """Return the refusal of a line, with the IDs of its apparent requests and answers from loose parsing."""
     asks: list[str] = []
     answers: list[str] = []
     try:
@@ -210,7 +211,7 @@ def _refused(line: bytes, reason: str, code: RpcCode = RpcCode.REQUEST) -> Refus
 
 
 def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:
-    """Yield the objects of a line. Raises ValueError or RecursionError if the line cannot be read."""
+    """Yield the JSON objects in a line. Raises ValueError or RecursionError if the line cannot be parsed."""
     value = json.loads(line.decode("utf-8", "replace"))
     for item in value[:MOST_IN_BATCH] if isinstance(value, list) else (value,):
         if isinstance(item, dict):
@@ -218,14 +219,14 @@ def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:
 
 
 class LineSplitter:
-    """Cuts a stream into lines. Of one that is too long only the beginning is kept, one byte longer than a line may be."""
+    """Splits a stream into lines. An overlong line is cut to one byte more than the maximum length."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._length = 0
 
     def add(self, block: bytes) -> Iterator[bytes]:
-        """Add received bytes; yield each line that they complete, with its line end. Blank lines are dropped."""
+        """Add received bytes. Yield each completed line with its line end. Blank lines are dropped."""
         *lines, rest = block.split(b"\n")
         for piece in lines:
             self._keep(piece + b"\n")
@@ -238,7 +239,7 @@ class LineSplitter:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether what came behind the last line end is more already than a line may be."""
+        """Whether the unfinished line is already longer than MOST_LINE_BYTES."""
         return self._length > MOST_LINE_BYTES
 
     @property

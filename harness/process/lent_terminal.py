@@ -1,10 +1,10 @@
-"""A person's terminal, lent to one command that reads keys: an editor, a pager.
+"""The user's terminal, lent to one command that reads keys, such as an editor or a pager.
 
-The command has a pseudo-terminal of its own (pty(7)), which is the controlling one of its session. Keys and output
-are passed on between the two.
+The command gets its own pseudo-terminal (pty(7)) as the controlling terminal of its session. Keys and output are passed
+on between the two terminals.
 
-INVARIANT: no command holds a descriptor of the person's terminal. So its modes are restored however the command ends,
-and no remaining process can read or write there.
+INVARIANT: no command has a descriptor of the user's terminal. So its modes can be restored after any end of the
+command, and no remaining process can read or write there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Self
 from harness.regex import regex
 
 BLOCK_BYTES = 4_096
-"""Size of a read from the keyboard, in bytes: a pseudo-terminal takes no more at once."""
+"""Size of a read from the keyboard, in bytes. A pseudo-terminal accepts no more at once."""
 _SWITCH = regex(
     rb"\x1b\[(?:\?(?P<modes>[0-9;]{1,60})(?P<to>[hl])"
     rb"|(?P<stack>[<>])(?P<count>[0-9]{0,3})u|>4(?:;(?P<keys>[0-9]))?m|(?P<shape>[0-9]{0,2}) q)"
@@ -30,31 +30,36 @@ _SWITCH = regex(
 """DECSET and DECRST, modifyOtherKeys and DECSCUSR (xterm, "Control Sequences"); the stack of kitty's keyboard protocol."""
 _LEFT_OWN_SCREEN = b"\x1b[?1049l"
 _UNSEEN = regex(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78])|\r")
-"""Sequences and returns that are invisible in the line."""
+"""Control sequences and carriage returns, which are invisible in a line."""
 _LONGEST = 70
 _MOST_PUSHED = 99
 _ON_AT_FIRST = frozenset((b"7", b"25"))
-"""Lines that wrap, and a cursor that is seen."""
+"""Modes that are on by default: lines wrap (7), and the cursor is visible (25)."""
 _OWN_SCREENS = (_LEFT_OWN_SCREEN, b"\x1b[?1047l", b"\x1b[?47l")
-"""Only left where one was taken: 1049 would move the cursor else."""
+"""Sequences that leave the alternate screen. Sent only if the command entered it, since 1049 moves the cursor."""
 _PLAIN = b"\x1b[r\x1b8\x1b(B\x0f\x1b[m\x1b[4l\x1b>"
-"""All rows scroll, which moves the cursor: it was saved before; letters, plain text, keys as they are."""
+"""Reset: all rows scroll (this moves the cursor, so the saved one is restored), usual letters, text style and keys."""
 _POP, _USUAL_KEYS, _USUAL_SHAPE = b"\x1b[<u", b"\x1b[>4m", b"\x1b[0 q"
-"""Only where a command switched them: an old terminal would show a part of them, and to pop may undo another's push."""
+"""Sent only if a command switched these modes: an old terminal would show parts of them, and a pop may undo another
+program's push.
+"""
 
 
 class LentTerminal:
-    """The terminal at which a person sits, while one command has it; a `with` block."""
+    """The user's terminal while one command has it. Use it in a `with` block."""
 
     def __init__(self, keyboard: int, screen: int, environment: Mapping[str, str], *, escapes: bool = True) -> None:
-        """Take the descriptors of the person's terminal and their environment; `escapes`: it knows control sequences."""
+        """Initialize with the descriptors of the user's terminal and the user's environment.
+
+        `escapes` tells whether the terminal supports control sequences.
+        """
         self._keyboard = keyboard
         self._screen = screen
         self.environment = environment
         self._escapes = escapes
         self._modes: list[Any] = []
         self.near = self.far = -1
-        """The ends of the pseudo-terminal: the harness's, and the command's until it was started."""
+        """The ends of the pseudo-terminal: the harness's, and the command's until the command has started."""
         self._wake = self._woken = -1
         self._thread = threading.Thread(target=self._type, name="lent-terminal", daemon=True)
         self._tail = b""
@@ -63,7 +68,7 @@ class LentTerminal:
         self._is_at_line_start = True
 
     def __enter__(self) -> Self:
-        """Take the terminal. Raises OSError where there is none."""
+        """Take over the terminal. Raises OSError if there is none."""
         try:
             modes = termios.tcgetattr(self._keyboard)
             self.near, self.far = os.openpty()
@@ -76,7 +81,7 @@ class LentTerminal:
             self._thread.start()
         except BaseException as error:
             self._give_back()
-            if isinstance(error, termios.error | RuntimeError):  # there is none, or no thread more
+            if isinstance(error, termios.error | RuntimeError):  # no terminal, or no further thread possible
                 raise OSError(*error.args) from error
             raise
         return self
@@ -84,7 +89,7 @@ class LentTerminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give it back as it was; what was typed and not read was meant for the command, and is dropped."""
+        """Restore the terminal. Unread keys were typed for the command, and are dropped."""
         try:
             self._end_typing()
             self._write(self._put_back())
@@ -92,7 +97,7 @@ class LentTerminal:
             self._give_back()
 
     def started(self) -> None:
-        """Close the command's end: it has its own now, and the end of its output is seen when it is closed there too."""
+        """Close the command's end in the harness. The command has its own copy, whose closing ends the output."""
         if self.far >= 0:
             os.close(self.far)
             self.far = -1
@@ -114,7 +119,7 @@ class LentTerminal:
         self._write(block)
 
     def _note(self, match: re.Match[bytes]) -> None:
-        """Note what a sequence switched, by what undoes it."""
+        """Record the sequence that undoes a switched mode."""
         if match["modes"]:
             for mode in match["modes"].split(b";"):
                 at_first = b"h" if mode in _ON_AT_FIRST else b"l"
@@ -132,8 +137,8 @@ class LentTerminal:
         if times > 0:
             self._undoing[undoing] = times
 
-    def deliver(self, *, last: bool) -> None:  # noqa: ARG002 - as Live has it
-        """Give the command the size of the window, as it is now."""
+    def deliver(self, *, last: bool) -> None:  # noqa: ARG002 - the signature of Live
+        """Set the command's window size to the current one."""
         self._fit()
 
     def _put_back(self) -> bytes:
@@ -153,7 +158,7 @@ class LentTerminal:
             pass  # it is gone
 
     def _type(self) -> None:
-        """Pass on keys until their end, or until the terminal is given back."""
+        """Pass on keys until the end of input, or until the terminal is restored."""
         pending = b""
         while True:
             ready, room, _ = select.select(
@@ -181,10 +186,10 @@ class LentTerminal:
             except BlockingIOError:
                 select.select([], [self._screen], [], 1.0)
             except OSError:
-                return  # nobody looks any more
+                return  # the terminal is gone
 
     def _give_back(self) -> None:
-        """Set the terminal as it was, if it was taken, and close what was opened."""
+        """Restore the terminal's modes if it was taken over, and close the descriptors."""
         if self._modes:
             try:
                 termios.tcsetattr(self._keyboard, termios.TCSAFLUSH, self._modes)

@@ -9,14 +9,14 @@ from _thread import start_new_thread
 from collections.abc import Mapping
 
 VARIABLE = "HARNESS_LIFELINE"
-"""This variable tells a process that a batch starts which descriptor is the reading end of the pipe."""
+"""Environment variable with the file descriptor of the pipe's read end, for the processes that a batch starts."""
 
 
 class Lifeline:
-    """A pipe that a batch holds open, so that its processes see when it ends."""
+    """A pipe that a batch keeps open, so that its processes notice when the batch ends."""
 
     def __init__(self) -> None:
-        """Make the pipe. INVARIANT: only this process holds the writing end, so that the others see it close."""
+        """Create the pipe. INVARIANT: only this process has the write end, so that the others notice when it closes."""
         self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
 
     def close(self) -> None:
@@ -26,7 +26,7 @@ class Lifeline:
 
 
 def is_of_a_batch(environment: Mapping[str, str]) -> bool:
-    """Say whether a batch started this process."""
+    """Return whether a batch started this process."""
     return VARIABLE in environment
 
 

@@ -1,9 +1,9 @@
-"""The program's own code on the disk, which is loaded only as it was before the first call that could write there.
+"""The program's own code on disk, which is loaded only in the state before the first call that could write there.
 
-The program, its dependencies and Python's library may be in a folder that commands write, such as a `.venv` of the workspace.
-`note_before` notes the content of the files in such a folder before the first call that may write there. From then on this
-process imports from there what was noted and did not change since, and nothing else: a new file does not exist for it, a
-changed one ends the run, and bytecode is not used. In the ordinary case no call may write there, and paths are compared.
+The program, its dependencies and Python's library may be in a folder that commands can write, such as a `.venv` of the
+workspace. `note_before` records the digests of the files in such a folder before the first call that may write there.
+From then on this process imports only recorded, unchanged files from there: it ignores new files, ends the run at a
+changed one, and uses no bytecode. Usually no call may write there, and only paths are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.paths import is_within
 from harness.safe_files import read_regular
 
 NOTED = (".py", ".so", ".pth", ".toml", ".pem")
-"""Endings of the files that are noted: code, what Python obeys as it starts, and data that decides."""
+"""Endings of the files to record: code, files that Python obeys at its start, and data that decisions depend on."""
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 """Protection flags of <sys/mman.h>."""
 
@@ -37,10 +37,10 @@ def own_code() -> OwnCode:
 
 
 class OwnCode:
-    """The places of the code, and the digests of the files there."""
+    """The places of the code, and the recorded digests of the files there."""
 
     def __init__(self) -> None:
-        """Read the places that modules are imported from."""
+        """Initialize with the places that modules are imported from."""
         self._package = _package()
         entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
         if not any(is_within(self._package, entry) for entry in entries):
@@ -55,28 +55,31 @@ class OwnCode:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders of program, dependencies, library and interpreter, links followed, none within another."""
+        """The folders of program, dependencies, library and interpreter, links followed. No folder is in another."""
         python = os.path.dirname(os.path.realpath(sys.executable))
         places = [self._package, self._prefix, *self._places.values(), python]
         folders = dict.fromkeys(os.path.realpath(path) for path in places if path and os.path.exists(path))
         return tuple(path for path in folders if not any(is_within(path, other) for other in folders if other != path))
 
     def environment_within(self, write: Sequence[str]) -> str:
-        """Return the folder of this Python's virtual environment, if one of `write` (absolute, links followed) contains it and
-        more. Empty otherwise."""
+        """Return the folder of this Python's virtual environment if a path in `write` is a folder above it.
+
+        Empty otherwise. The paths are absolute, with links followed.
+        """
         holds = any(is_within(self._prefix, path) and self._prefix != path for path in write)
         return self._prefix if self._prefix and holds else ""
 
     def has_other_names(self) -> bool:
-        """Return whether the program was installed by links to a cache: a write there is a write here."""
+        """Return whether the program is installed as links to a cache, so that a write to the cache changes it."""
         status = os.lstat(__file__)
         return os.path.islink(__file__) or status.st_nlink > 1
 
     def note_before(self, write: Sequence[str] | None, excluded: str = "") -> None:
-        """Note the code in places that a call is about to be able to write.
+        """Record the code in the places that a call will be able to write.
 
-        `write` holds absolute paths, links followed, each with everything below it except `excluded`, unless one is in
-        there itself. `None` is the whole disk. Does nothing in a process that is not the `harness` command.
+        `write` has absolute paths, links followed, each with everything below it; `None` is the whole disk. The folder
+        `excluded` does not belong to a path above it, but to a path inside it. Does nothing in a process that is not
+        the `harness` command.
         """
         if not harness.is_program:
             return
@@ -91,24 +94,24 @@ class OwnCode:
 
     @property
     def is_noted(self) -> bool:
-        """Whether a call could write some of the code."""
+        """Whether code was recorded, since a call could write it."""
         return bool(self._noted)
 
     def check(self, path: str) -> None:
-        """Check a file of the program that is about to be used. Raises ChangedCodeError if it changed since it was noted."""
+        """Check a file of the program before its use. Raises ChangedCodeError if it changed since it was recorded."""
         if self._noted and self._place_of(path) in self._noted and _digest(path) != self._digests.get(path):
             self.refuse(path)
 
     def check_certificates(self) -> None:
-        """Check the files of certificates that come with the dependencies. Raises ChangedCodeError."""
+        """Check the certificate files of the dependencies. Raises ChangedCodeError."""
         for path in self._digests:
             if path.endswith(".pem"):
                 self.check(path)
 
     def python_options(self) -> tuple[str, ...]:
-        """Return the options for a Python that starts now and loads the same code. It ignores all variables.
+        """Return the options for a new Python process that loads the same code and ignores environment variables.
 
-        Raises ChangedCodeError if any of the code changed, since that Python does not know the notes.
+        Raises ChangedCodeError if any of the code changed, since the new process cannot check that itself.
         """
         if not self._noted:
             return ("-I",)
@@ -117,7 +120,7 @@ class OwnCode:
             for path in sorted(now.union(self._digests)):
                 if path not in self._digests or _digest(path) != self._digests[path]:
                     self.refuse(path)
-        # Bytecode is not noted, and not used: commands may have made more of it in good faith.
+        # Bytecode is neither recorded nor used, since commands may legitimately write more of it.
         return ("-I", "-B", "-X", "pycache_prefix=/dev/null")
 
     def refuse(self, path: str) -> NoReturn:
@@ -131,14 +134,14 @@ class OwnCode:
         raise ChangedCodeError(text)
 
     def read(self, path: str) -> bytes:
-        """Return the content of a noted file. Raises ChangedCodeError if it is another by now, or was not noted."""
+        """Return the content of a recorded file. Raises ChangedCodeError if it changed or was not recorded."""
         data = _content(path)
         if data is None or digest_of(data) != self._digests.get(path):
             self.refuse(path)
         return data
 
     def find(self, folder: str, fullname: str) -> ModuleSpec | None:
-        """Return the spec of a module, as the files of `folder` were when they were noted."""
+        """Return the spec of a module among the recorded files of `folder`. `None` if there is none."""
         base = os.path.join(folder, fullname.rpartition(".")[2])
         for stem, places in ((os.path.join(base, "__init__"), [base]), (base, None)):
             for ending in (*EXTENSION_SUFFIXES, ".py"):
@@ -165,7 +168,7 @@ class OwnCode:
                 self._digests[path] = _digest(path)
         if not self._noted:
             sys.path_hooks.insert(0, _finder)
-            # Those of setuptools load what is installed as a link without asking path_hooks.
+            # The finders of setuptools load packages installed as links without using path_hooks.
             sys.meta_path[:] = [finder for finder in sys.meta_path if not finder.__module__.startswith("__editable__")]
         self._noted.add(entry)
         for path in [path for path in sys.path_importer_cache if self._place_of(path) == entry]:
@@ -175,7 +178,7 @@ class OwnCode:
         return max((entry for entry in self._places if is_within(path, entry)), key=len, default="")
 
     def finder(self, path: str) -> _Finder:
-        """Return the finder of modules in a folder of a noted place. Raises ImportError for any other folder."""
+        """Return the finder of modules in a folder of a recorded place. Raises ImportError for any other folder."""
         folder = os.path.abspath(path)
         if self._place_of(folder) not in self._noted:
             raise ImportError(f"{path} is not noted")
@@ -187,24 +190,24 @@ def _finder(path: str) -> _Finder:
 
 
 class _Finder:
-    """Finds the modules of one folder, as the import system asks for them."""
+    """Finds the modules of one folder for the import system."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return the spec of a module, or None."""
+        """Return the spec of a module, or `None`."""
         return own_code().find(self._folder, fullname)
 
     def invalidate_caches(self) -> None:
-        """Keep the notes."""
+        """Do nothing: the recorded state stays."""
 
 
 class _Source(SourceFileLoader):
-    """Loads a module from its noted source."""
+    """Loads a module from its recorded source."""
 
     def path_stats(self, path: str) -> NoReturn:
-        """Raise OSError: so Python neither reads nor writes bytecode, which may be of other source."""
+        """Raise OSError, so that Python neither reads nor writes bytecode, which may not match the source."""
         raise OSError(f"no bytecode of {path} is used")
 
     def get_data(self, path: str) -> bytes:
@@ -213,7 +216,7 @@ class _Source(SourceFileLoader):
 
 
 class _Extension(ExtensionFileLoader):
-    """Loads a compiled module from its noted file."""
+    """Loads a compiled module from its recorded file."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module. Raises ChangedCodeError."""
@@ -229,7 +232,7 @@ def _meet(path: str, *places: str) -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """Return the content of a file. None if it cannot be read."""
+    """Return the content of a file. `None` if it cannot be read."""
     try:
         return read_regular(path)
     except OSError:
@@ -243,9 +246,10 @@ def _digest(path: str) -> str:
 
 
 def _keep_mapped(place: str) -> None:
-    """Make copies in memory of the compiled code that this process loaded from a place.
+    """Copy the compiled code that this process loaded from a place into private memory.
 
-    The kernel shows what is written into such a file in its mappings, but for pages that were written to. Raises GateError.
+    A write to such a file changes its mapped pages in memory, except private copies of pages. Raises GateError if a
+    copy is impossible.
     """
     library, real = ctypes.CDLL(None), os.path.realpath(place)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
@@ -268,10 +272,10 @@ def _package() -> str:
 
 
 def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
-    """Yield the files of a place to note. Other places within it are left out.
+    """Yield the files to record in a place. Other places inside it are left out.
 
-    In a folder that holds more than installed packages (a checkout, say) folders are left out too, but for those with an
-    `__init__.py` and the shipped policies.
+    If the place has more than installed packages, such as a checkout, only its folders with an `__init__.py` and the
+    shipped policies count.
     """
     if os.path.isfile(entry):
         yield entry

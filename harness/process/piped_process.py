@@ -1,4 +1,7 @@
-"""A program with pipes: started in a group of its own, and ended with all that it started; walled where its launch is."""
+"""A program with pipes: started in its own process group, and ended with all its descendants.
+
+It runs inside walls if its launch has them.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +23,22 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 GRACE_SECONDS = 2.0
-"""Between the end of its input and SIGTERM, and between that and SIGKILL."""
+"""Seconds between the end of the program's input and SIGTERM, and between SIGTERM and SIGKILL."""
 SETTLE_SECONDS = 0.2
-"""Seconds for its own processes to end by themselves after its end."""
+"""Seconds that descendants of the program get to exit after it has exited."""
 STDERR = 2
-"""That of this process."""
+"""The stderr of this process."""
 _STEP_SECONDS = 0.01
 
 
 class PipedProcess:
-    """One program, with a pipe to it and one from it. To be ended by `end`."""
+    """One program, with a pipe to its stdin and one from its stdout. Call `end` to end it."""
 
     def __init__(self, launch: Launch, noun: str, *, is_bound: bool = False, errors: int = STDERR) -> None:
-        """Start it; its stderr is `errors`. Raises UsageError, about `noun`, if that is not possible.
+        """Start the program with the stderr `errors`. Raises UsageError, naming `noun`, if it cannot be started.
 
-        With `is_bound` it begins once it is bound and marked as commands are, so that none of its processes can be lost.
+        With `is_bound` the program waits until its limits and mark are set like those of commands, so that none of its
+        processes can be missed.
         """
         adopt_orphans()
         self._survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
@@ -50,7 +54,7 @@ class PipedProcess:
                 if latch is not None:
                     latch.lift()
             self.exit = os.pidfd_open(process.pid)
-            """Can be read from when it has ended."""
+            """Descriptor that becomes readable when the program has ended."""
         except (OSError, ValueError) as error:
             self._survivors.close()
             for descriptor in pipes:
@@ -63,7 +67,10 @@ class PipedProcess:
         self._input_open = True
 
     def _marked(self, launch: Launch, latch: Latch | None) -> Launch:
-        """Return the launch of a program that can be known; with a latch, of a bash that waits and becomes that program."""
+        """Return the launch with the mark in its environment.
+
+        With a latch it starts a bash that waits and then becomes the program.
+        """
         variables = {**launch.environment, MARK_VARIABLE: f"{self._survivors.mark:x}"}
         if latch is None:
             return replace(launch, environment=variables)
@@ -79,33 +86,33 @@ class PipedProcess:
         )
 
     def close_input(self) -> None:
-        """Let it read the end of its input."""
+        """Close the program's input, so that it reads its end."""
         if self._input_open:
             self._input_open = False
             os.close(self.input)
 
     def reap(self) -> None:
-        """Take notice of the ends of what it started and left behind."""
+        """Reap the ended processes that the program started and abandoned."""
         self._survivors.reap()
 
     def close(self) -> None:
-        """Let go of what is left of it, when it was ended and its output was read."""
+        """Close the remaining descriptors, after the program was ended and its output was read."""
         self.close_input()
         os.close(self.output)
         os.close(self.exit)
 
     def has_ended(self, seconds: float, hurry: int | None = None) -> bool:
-        """Wait for its end, so long at most, and until `hurry` can be read from; say whether it has come."""
+        """Wait at most `seconds` for the program's end, or until `hurry` is readable. Return whether it has ended."""
         waiting = select.poll()
         for descriptor in (self.exit, *(() if hurry is None else (hurry,))):
             waiting.register(descriptor, select.POLLIN)
         return self.exit in {descriptor for descriptor, _ in waiting.poll(int(seconds * 1000))}
 
     def end(self, *, at_once: bool, hurry: int | None = None, grace: float = GRACE_SECONDS) -> int | None:
-        """Wait for its end, and cause it: by SIGTERM after `grace` seconds, or `at_once`, and then by SIGKILL.
+        """Wait for the program's end. Send SIGTERM after `grace` seconds, or `at_once`, and SIGKILL after as many more.
 
-        The grace ends as soon as the descriptor `hurry` is readable. All its processes end. Returns its exit code, or
-        128 and the signal's number; `None` if it was ended from here.
+        The wait ends early once the descriptor `hurry` is readable. All descendants are ended too. Returns the exit
+        code, or 128 plus the number of the signal that killed the program. `None` if it did not end by itself.
         """
         ended_itself = self.has_ended(0 if at_once else grace, hurry)
         for number in () if ended_itself else (signal.SIGTERM, signal.SIGKILL):
@@ -113,13 +120,16 @@ class PipedProcess:
             if self.has_ended(grace):
                 break
         self._end_rest()
-        if not self.has_ended(0):  # inside the kernel, say: it cannot be killed
+        if not self.has_ended(0):  # it cannot be killed, for example inside the kernel
             return None
         code = self._process.wait()
         return (code if code >= 0 else 128 - code) if ended_itself else None
 
     def _end_rest(self) -> None:
-        """End what it left running. INVARIANT: it is not reaped before, so that its number names no other group."""
+        """End the remaining processes.
+
+        INVARIANT: the program is reaped only after this, so that its number cannot become that of another group.
+        """
         for numbers, seconds in (
             ((), SETTLE_SECONDS),
             ((signal.SIGTERM, signal.SIGCONT), GRACE_SECONDS),

@@ -1,4 +1,4 @@
-"""The kernel's facts about processes, mostly below /proc (proc(5)). Everything here only reads."""
+"""The kernel's facts about processes, mostly from /proc (proc(5)). This code only reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _cache: list[bool] = []
 
 
 class Process(Record):
-    """One process, as its `stat` file tells of it (proc(5), /proc/pid/stat)."""
+    """One process, described by its `stat` file (proc(5), /proc/pid/stat)."""
 
     pid: int
     name: str
@@ -27,16 +27,16 @@ class Process(Record):
     session: int
     threads: int
     started: int
-    """Clock ticks since the machine started: with the number it names one process for ever."""
+    """Start time in clock ticks since boot. Together with the number it identifies a process uniquely."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended entirely and only waits for its parent to collect it."""
+        """Whether the process has ended entirely and only waits for its parent to reap it."""
         return self.state in "ZX" and self.threads <= 1
 
 
 def process(pid: int) -> Process | None:
-    """Return the facts about a process; `None` if it does not exist."""
+    """Return the facts about a process. `None` if it does not exist or cannot be inspected."""
     stat = _read(f"/proc/{pid}/stat")
     name, mark, rest = stat.partition(b" (")[2].rpartition(b") ")  # the name itself may hold blanks and brackets
     if not mark:
@@ -55,15 +55,15 @@ def process(pid: int) -> Process | None:
 
 
 def numbers() -> Iterator[int]:
-    """Yield the number of every process that can be seen."""
+    """Yield the number of every visible process."""
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
 def first_children(pid: int) -> set[int]:
-    """Return the children of a process's main thread, ended ones included; on some kernels those of all its threads.
+    """Return the children of a process's main thread, including ended ones. On some kernels those of all its threads.
 
-    The main thread is the one that gets the orphans that a process adopts. Its `children` file is one for the life of the
-    process, where those of the threads that start commands are new with each of them: a tenth of a command's time.
+    The main thread gets the orphans that a process adopts. Reading only its `children` file saves a tenth of a
+    command's time: the files of the threads that start commands are new with each command.
     """
     if not _has_children_files():
         return children(pid)
@@ -73,8 +73,9 @@ def first_children(pid: int) -> set[int]:
 def children(pid: int) -> set[int]:
     """Return the numbers of a process's children, including ended ones.
 
-    They come from the `children` files of its threads if the kernel has them (CONFIG_PROC_CHILDREN), else from the
-    `stat` of every process. A child that starts or ends at that moment may be missing: ask again if it matters.
+    They are read from the `children` files of its threads if the kernel has them (CONFIG_PROC_CHILDREN), otherwise from
+    the `stat` file of every process. A child that starts or ends during the call may be missing: call again if it
+    matters.
     """
     if not _has_children_files():
         return {number for number in numbers() if (other := process(number)) is not None and other.parent == pid}
@@ -92,7 +93,7 @@ def _has_children_files() -> bool:
 
 
 def family(roots: Iterable[Process]) -> list[Process]:
-    """Return processes with all that descend from them, none twice, parents first."""
+    """Return the processes and all their descendants, each once, parents first."""
     processes = {root.pid: root for root in roots}
     waiting = list(processes)
     while waiting:
@@ -105,9 +106,9 @@ def family(roots: Iterable[Process]) -> list[Process]:
 
 
 def lock_limit(pid: int) -> int | None:
-    """Return a process's hard limit of file locks (RLIMIT_LOCKS), -1 where it has none; None where it cannot be asked.
+    """Return a process's hard limit of file locks (RLIMIT_LOCKS). -1 without a limit, `None` if it cannot be read.
 
-    prlimit(2) answers for a process that hides its files, too; the file answers for another user's.
+    prlimit(2) works for a process that hides its /proc files, the `limits` file for a process of another user.
     """
     import resource
 
@@ -122,24 +123,24 @@ def lock_limit(pid: int) -> int | None:
 
 
 def carries(pid: int, variable: bytes) -> bool:
-    """Say whether a process was started with `variable` (`NAME=value`) in its environment."""
+    """Return whether a process was started with `variable` (`NAME=value`) in its environment."""
     return b"\0" + variable + b"\0" in b"\0" + _read(f"/proc/{pid}/environ")
 
 
 def walls(pid: int) -> tuple[int, int]:
-    """Return whether a process may gain no privileges any more (0 or 1), and how many seccomp filters bind it."""
+    """Return the NoNewPrivs flag of a process (0 or 1), and the number of its seccomp filters."""
     status = _read(f"/proc/{pid}/status")
     return _number(status, b"NoNewPrivs"), _number(status, b"Seccomp_filters")
 
 
 def _number(status: bytes, name: bytes) -> int:
-    """Return the number after a name in a `status` file; 0 if it is missing."""
+    """Return the number after a name in a `status` file. 0 if it is missing."""
     words = status.partition(b"\n%b:" % name)[2].split(None, 1)
     return int(words[0]) if words else 0
 
 
 def _read(path: str) -> bytes:
-    """Return a file's content. Empty for a process that is gone, or that we may not inspect."""
+    """Return a file's content. Empty if the process no longer exists or may not be inspected."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

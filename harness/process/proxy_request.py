@@ -1,7 +1,6 @@
-"""The request of a program to a proxy (RFC 9110, 9112): `CONNECT host:port`, or a plain request with the whole
-address.
+"""The request of a program to a proxy (RFC 9110, 9112): `CONNECT host:port`, or a plain request with the full URL.
 
-Parsing is strict: an ambiguous request is refused, since a server could read it in another way. Pure.
+Parsing is strict: an ambiguous request is refused, since a server could interpret it differently. Pure.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from harness.record import Record
 from harness.regex import regex
 
 MAX_HEAD_BYTES = 32_768
-"""Maximum size of the lines before the body."""
+"""Maximum size of the lines before the body, in bytes."""
 END = b"\r\n\r\n"
 _METHOD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}\Z")
 _FIELD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _OF_THE_WAY = frozenset(
     ("connection", "proxy-connection", "keep-alive", "proxy-authorization", "upgrade", "te", "host")
 )
-"""Fields that are for the proxy alone, or that it says anew."""
+"""Header fields that are only for the proxy, or that it replaces."""
 
 
 class ProxyRequest(Record):
-    """One request, as it was understood."""
+    """One parsed request."""
 
     target: str
-    """The host and the port, as the program wrote them: `example.org:443`."""
+    """Host and port as written by the program: `example.org:443`."""
     is_tunnel: bool
-    """Whether bytes are to be passed as they are; else `head` goes first."""
+    """Whether the bytes are passed on unchanged. If not, `head` is sent first."""
     head: bytes = b""
-    """The head for the server, which replaces the program's: a request for the path alone."""
+    """Head to send to the server instead of the program's. It requests only the path."""
 
 
 def read_request(head: bytes) -> ProxyRequest:
-    """Parse `head`, everything up to the empty line. Raises ValueError with the problem as its text."""
+    """Parse `head`, the bytes up to and including the empty line. Raises ValueError with the problem as its text."""
     text = head.removesuffix(END).decode("latin-1")
     lines = text.split("\r\n")
     if any(not 32 <= ord(char) != 127 and char != "\t" for line in lines for char in line):
@@ -73,7 +72,7 @@ def _plain_request(method: str, target: str, fields: tuple[tuple[str, str], ...]
         raise ValueError("the host of the address is not plain")
     if not slash:
         path = ""
-    # Other connections than this one server's could be meant by what follows, so nothing follows: each is asked for anew.
+    # `Connection: close` ends the connection after one request, since a later one could be for another host.
     lines = [f"{method} /{path} HTTP/1.1", f"Host: {authority}", "Connection: close"]
     hop_headers = {
         word.strip().lower() for name, value in fields if name.lower() == "connection" for word in value.split(",")

@@ -1,4 +1,4 @@
-"""Removal of a folder with everything in it: at any depth, with any modes, and without following links."""
+"""Removal of a folder with all its content: at any depth, with any file modes, and without following links."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(root: str) -> OSError | None:
-    """Remove as much as possible; return the first error, or `None`.
+    """Remove as much of the folder as possible. Return the first error, or `None`.
 
-    Each folder in it is first moved to its top, so that no path is too long and no call is too deep (shutil.rmtree
-    calls itself for each level, and stops at a read-only folder).
+    Each nested folder is first moved directly into `root`, so that no path is too long and no recursion too deep
+    (shutil.rmtree recurses for each level, and stops at a read-only folder).
 
-    INVARIANT: everything goes through descriptors of `root` and of a folder directly in it, so that a link that
-    replaces a folder meanwhile has no effect.
+    INVARIANT: all operations use descriptors of `root` and of a folder directly in it. So a link that replaces a folder
+    during the removal has no effect.
     """
     problems: list[OSError] = []
     try:
@@ -37,7 +37,7 @@ def remove_folder(root: str) -> OSError | None:
 
 
 def _removed(name: str, top: int, problems: list[OSError]) -> list[str]:
-    """Remove a folder straight in the top; return the names of the folders in it, which are moved to the top."""
+    """Remove a folder in `top`. Move the folders in it to `top`, and return their new names."""
     folder = os.open(name, _FOLDER, dir_fd=top)
     try:
         moved = _emptied(folder, top, problems)
@@ -51,7 +51,7 @@ def _removed(name: str, top: int, problems: list[OSError]) -> list[str]:
 
 
 def _emptied(folder: int, top: int, problems: list[OSError]) -> list[str]:
-    """Remove what is in a folder, but for folders: they are moved to the top, under the names that are returned."""
+    """Remove the files in a folder. Move its folders to `top`, and return their new names."""
     moved = []
     with os.scandir(folder) as entries:
         children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -72,8 +72,8 @@ def _emptied(folder: int, top: int, problems: list[OSError]) -> list[str]:
 
 
 def _open_to_us(name: str, folder: int | None) -> None:
-    """Lift the mode of a folder that closes it: to be emptied, and to be moved, it must be writable."""
+    """Make a folder accessible and writable for this user, as needed to empty and to move it."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o700 != 0o700:
-        # By its name: a folder that is closed to us has no descriptor for us. Whoever puts a link there meanwhile is this user.
+        # By its name, since an inaccessible folder cannot be opened. Only this user could replace it by a link now.
         os.chmod(name, 0o700, dir_fd=folder)

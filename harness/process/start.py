@@ -1,4 +1,4 @@
-"""Start one program in a session of its own, behind walls if it is to be confined."""
+"""Start one program in its own session, inside walls if it must be confined."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ if TYPE_CHECKING:
 
 
 END_SECONDS = 1.0
-"""Seconds to wait for the end of an idle thread; it takes a few hundredths of a millisecond."""
+"""Maximum seconds to wait for the end of a thread without work. It takes a few hundredths of a millisecond."""
 STEP_SECONDS = 0.00005
 
 
 class NotConfinedError(OSError):
-    """Raised if the walls could not be built, and so no program was started."""
+    """Raised if the walls could not be built, so that no program was started."""
 
 
 class NetworkOfItsOwn(Protocol):
-    """A network that the child makes for itself before it becomes the program."""
+    """A private network that the child process creates before it becomes the program."""
 
     def make(self) -> None:
-        """Make it, in the child. Raises OSError, of which `serve` tells."""
+        """Create the network, in the child. Raises OSError; `serve` then raises the error in the harness."""
         ...
 
     def bind(self) -> None:
-        """Bind the child, as `Launch.confine` binds a thread. Raises OSError."""
+        """Confine the child, as `Launch.confine` confines a thread. Raises OSError."""
         ...
 
     def serve(self) -> None:
-        """Begin to serve it, in the harness. Raises OSError if it was not made."""
+        """Start to serve the network, in the harness. Raises OSError if it was not created."""
         ...
 
 
 class Launch(Record):
-    """A program to be started."""
+    """A program to start, with its settings."""
 
     argv: Sequence[str]
     executable: str
     cwd: str
     environment: Mapping[str, str]
     confine: Callable[[], None] | None = None
-    """Binds the calling thread for ever, and thereby what it starts; raises OSError where it cannot. None: no walls."""
+    """Function that permanently confines the calling thread and its children, or raises OSError. `None`: no walls."""
     network: NetworkOfItsOwn | None = None
-    """Made before the walls are put up, which then bind the child and not the thread: `confine` is not called."""
+    """Network that the child creates before its walls. Then `network.bind` confines the child instead of `confine`."""
     prefix: Sequence[str] = ()
-    """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
+    """Words before the command line: a program that confines itself and then starts `executable`."""
     descriptors: Sequence[int] = ()
-    """Descriptors that the program inherits besides its standard streams."""
+    """Descriptors that the program inherits in addition to its standard streams."""
     input: int | None = None
-    """A descriptor that it reads its input from; None: it has none."""
+    """Descriptor of the program's stdin. `None`: it gets no input."""
     terminal: LentTerminal | None = None
-    """The person's, to which it is given a way: then its standard streams are a terminal, that of its session."""
+    """The user's terminal, if it is lent to the program. Its standard streams are then the terminal of its session."""
 
 
 def find_bash(folders: Iterable[str]) -> str:
-    """Return the path of bash for commands, the system's before those of PATH; empty if there is none."""
+    """Return the path of bash for commands: the system's, or else one in `folders`. Empty if there is none."""
     for folder in ("/bin", "/usr/bin", *folders):
         if folder.startswith("/") and os.access(f"{folder}/bash", os.X_OK):
             return f"{folder}/bash"
@@ -76,21 +76,21 @@ def find_bash(folders: Iterable[str]) -> str:
 
 
 def becoming(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line of a bash that becomes the program that `words` name, and reads none of them.
+    """Return the command line of a bash that becomes the program `words` without parsing the words.
 
-    A bash, since that waits until it is bound and marked (Latch); another program would not.
+    A bash is needed since it waits until its limits and mark are set (Latch). Another program would not wait.
     """
     return ("bash", "--noprofile", "--norc", "-c", "--", 'exec -- "$@"', "bash", *words)
 
 
 def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> Popen[bytes]:
-    """Start a program with `output` as its stdout, and `errors` (`None`: that too) as its stderr.
+    """Start a program with `output` as its stdout, and `errors` as its stderr (`None`: `output` too).
 
     INVARIANT: the thread that starts the program has ended when this returns. The thread enters the walls: a Landlock
-    domain and a seccomp filter bind a thread for ever and pass to its children; no other thread of the harness ever
-    gets them. (A function between fork and exec would cost a fork of the whole harness instead of a vfork.) Its
-    children become those of the main thread, which is where they are searched for (procfs.first_children): with
-    CLONE_PARENT (clone(2)), a child of the program is a child of the thread that started the program.
+    domain and a seccomp filter confine a thread permanently, and its children too. No other thread of the harness gets
+    them. (A function between fork and exec would require a fork of the whole harness instead of a vfork.) The thread's
+    children become those of the main thread, where procfs.first_children finds them. The program could also make its
+    own children those of the thread, with CLONE_PARENT (clone(2)).
 
     Raises NotConfinedError without walls, OSError or ValueError if the program cannot be started.
     """
@@ -112,7 +112,7 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
                 pass_fds=launch.descriptors,
                 preexec_fn=_in_child(launch),  # noqa: PLW1509 - it makes a few system calls
             )
-        except subprocess.SubprocessError as error:  # something wrote into the pipe by which the start is reported
+        except subprocess.SubprocessError as error:  # another process wrote into the pipe that reports the start
             raise OSError(errno.EIO, str(error)) from error
 
     if launch.network is None:
@@ -121,11 +121,11 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
 
 
 def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
-    """Start a program that makes its own network; serve that before the program begins."""
+    """Start a program that creates its own network, and serve the network before the program begins."""
     try:
         process = popen()
     except OSError as error:
-        _put_up(network.serve)  # raises what it was, if it was the network
+        _put_up(network.serve)  # raises the original error if the network failed
         raise NotConfinedError(error.errno or errno.EIO, error.strerror or str(error)) from error
     try:
         _put_up(network.serve)
@@ -137,7 +137,7 @@ def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -
 
 
 def _in_child(launch: Launch) -> Callable[[], None] | None:
-    """Return the function that the child runs before it becomes the program. `None` avoids a copy of the harness."""
+    """Return the function that the child runs before it becomes the program. `None`, if possible, saves a full fork."""
     if launch.network is None:
         return None if launch.terminal is None else _take_terminal
     network, terminal = launch.network, launch.terminal
@@ -152,7 +152,7 @@ def _in_child(launch: Launch) -> Callable[[], None] | None:
 
 
 def _take_terminal() -> None:
-    """Make standard input the terminal of the session, whose leader the process is: keys like Ctrl-C reach it then."""
+    """Make stdin the controlling terminal of this process's session, so that keys such as Ctrl-C reach it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -192,27 +192,27 @@ def _put_up(confine: Callable[[], None]) -> None:
 
 
 def _wait_for_end(thread: int) -> None:
-    """Wait until the kernel has ended a thread of this process, which is through with its work."""
+    """Wait until the kernel has ended a thread of this process that has finished its work."""
     deadline = time.monotonic() + END_SECONDS
     while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
         time.sleep(STEP_SECONDS)
 
 
 _TEXT = "read -rn1 -u {pipe} && exec {pipe}<&- {text}<&- && unset BASH_ENV REPLY || exit 126\n: bash\n"
-"""The last line makes of `$_` what it is without it."""
+"""Script that waits for the latch. Its last line sets `$_` to its usual value."""
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
 class Latch:
-    """Holds one bash before its command. Close it once it is lifted, or if nothing was started."""
+    """Makes one bash wait before it runs its command. Call `close` after `lift`, or if no bash was started."""
 
     def __init__(self) -> None:
-        """Make it, closed. Raises OSError."""
+        """Create the latch. Raises OSError."""
         waiting, self._lifting = os.pipe2(os.O_CLOEXEC)
         self._waiting = self._text = -1
         try:
             self._waiting = _above_streams(waiting)
-            # A file, not another pipe: a process forked from the harness meanwhile could keep that one's end from coming.
+            # A file, not another pipe: a process forked from the harness at this moment could keep a pipe open.
             self._text = _above_streams(os.memfd_create("latch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
             os.write(self._text, _TEXT.format(pipe=self._waiting, text=self._text).encode())
             fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, _SEALS)
@@ -235,7 +235,7 @@ class Latch:
         os.write(self._lifting, b"\n")
 
     def close(self) -> None:
-        """Close the descriptors; a bash that still waits ends."""
+        """Close the descriptors. A bash that still waits exits."""
         for descriptor in (self._waiting, self._lifting, self._text):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -253,7 +253,7 @@ class Latch:
 
 
 def _above_streams(descriptor: int) -> int:
-    """Return the descriptor, or a copy above 2: lower ones are the command's streams. Raises OSError."""
+    """Return the descriptor, or a copy of it above 2 if it has the number of a standard stream. Raises OSError."""
     if descriptor > 2:
         return descriptor
     try:

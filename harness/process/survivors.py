@@ -1,19 +1,19 @@
-"""Remaining processes of a command: found among the children of this process, named, and signalled.
+"""Remaining processes of a command: find them among the children of this process, name and signal them.
 
 INVARIANT: a process belongs to one command. After the end of a command's first process, all its other processes
-descend from children of the harness (hardening.adopt_orphans). Such a child is the command's
+descend from children of the harness (hardening.adopt_orphans). Such a child belongs to the command
 
-- if it is of the session or the group of the command's first process, which is collected after all this;
-- or if it carries the command's mark, in its environment or as its limit of file locks;
-- or if no other command runs in this process, and it is bound as only a command's processes are: by a limit of file
-  locks that this process has not, or by the very walls of the command, if that is confined and this process is not;
-- or if it hides, so that this cannot be determined.
+- if it is in the session or the group of the command's first process, which is reaped last;
+- or if it has the command's mark, in its environment or as its limit of file locks;
+- or if no other command runs in this process, and the child has a limit of file locks that this process does not have,
+  or has the walls of the command, if the command is confined and this process is not;
+- or if no other command runs in this process, and the child hides, so that this cannot be determined.
 
-A child from before the command never is, nor one without any of these signs: a process of a library's user, or the
-guard. Only processes of the command are signalled and collected.
+A child from before the command never belongs to it. Neither does one without these signs, such as the guard or a
+process of a program that uses harness as a library. Only processes of the command are signalled and reaped.
 
-Nothing below /proc describes a process that keeps others out of it (PR_SET_DUMPABLE(2const), a set-user-ID program)
-if /proc is mounted with hidepid (proc(5)). It is a child all the same, and the system calls for children report it.
+If /proc is mounted with hidepid (proc(5)), it has no entry for a process that hides (PR_SET_DUMPABLE(2const), a
+set-user-ID program). The system calls for children still report such a child.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.process.hardening import bound, new_mark
 from harness.process.procfs import Process
 
 MAX_LOOKS = 100
-"""Maximum number of looks. A chain of processes that start the next and end counts as running after that."""
+"""Maximum number of looks. After that, a chain of processes that each start the next and exit counts as running."""
 QUIET_LOOKS = 2
 HIDDEN = "(a process that hides its name)"
 
@@ -38,12 +38,12 @@ _lock = allocate_lock()
 
 
 class Survivors:
-    """All processes of one command, from before its start until the last has ended."""
+    """The processes of one command, from before its start until the last has ended."""
 
     def __init__(self, *, confined: bool) -> None:
-        """Take note of the children that are there before it. `close` must be called."""
+        """Record the children that exist before the command. `close` must be called later."""
         self.mark = new_mark()
-        """Names the command: see guard.marked and hardening.bound."""
+        """Mark that identifies the command: see guard.marked and hardening.bound."""
         self._confined = confined
         self._walls = (0, 0)
         self._leader = 0
@@ -55,10 +55,10 @@ class Survivors:
         self._before = procfs.first_children(os.getpid())
 
     def started(self, leader: int, *, bounded: bool = True) -> None:
-        """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
+        """Record the command's first process, which leads its session and group, and set its limits and mark.
 
-        Its command waits for that (Latch); what a program in front of it has started by then gets the same. With `bounded`
-        false it keeps the limits that it has, and its mark is in its environment alone.
+        The command waits for that (Latch). Processes that a program before it has already started get the same. Without
+        `bounded` the process keeps its limits, and its mark is only in its environment.
         """
         self._leader = leader
         self._guard.announce(self.mark, leader)
@@ -74,32 +74,33 @@ class Survivors:
                 waiting |= procfs.first_children(number)
 
     def leader_ended(self) -> None:
-        """Take that its first process has ended, with all its threads: it is looked at no more."""
+        """Record that the first process has ended with all its threads. It is not inspected any more."""
         self._before.add(self._leader)
 
     def close(self) -> None:
-        """Forget the command, whose processes have all ended. Called before its first process is collected; may be
-        called again.
+        """Unregister the command, whose processes have all ended. Call it before the first process is reaped.
+
+        May be called several times.
         """
         self._guard.report_end(self.mark)
         with _lock:
             _running.discard(self.mark)
 
     def reap(self) -> None:
-        """Reap what has ended, all but its first process; while the command runs, from time to time."""
+        """Reap the ended processes except the first one. Call this regularly while the command runs."""
         for process in self._children():
             self._reap_ended(process)
 
     def unknown(self) -> list[Process]:
-        """Return the children that hide, and of which nothing says whose they are: another command's, it may be."""
+        """Return the hiding children that cannot be assigned to a command. They may belong to another one."""
         hidden = [process for process in self._new() if process.started == 0 and not process.has_ended]
         return [process for process in hidden if procfs.lock_limit(process.pid) is None and not self._owns(process)]
 
     def remaining(self) -> list[Process]:
-        """Return every running process of the command; collect the ended ones, except its first.
+        """Return every running process of the command. Reap the ended ones, except the first.
 
-        INVARIANT: the list is empty only if two looks in a row found no child of the command. An ended child proves
-        nothing: its own child has become one of the harness since the list was read.
+        INVARIANT: the list is empty only if two consecutive looks found no child of the command. A look that finds only
+        ended children does not count: a child of theirs may have become one of the harness since the list was read.
         """
         children: list[Process] = []
         quiet = 0
@@ -114,7 +115,7 @@ class Survivors:
         return children
 
     def _children(self) -> list[Process]:
-        """Return the children of the harness that are the command's; its first process only if that has not ended."""
+        """Return the children of the harness that belong to the command, without an ended first process."""
         return [
             process
             for process in self._new()
@@ -122,10 +123,10 @@ class Survivors:
         ]
 
     def _new(self) -> list[Process]:
-        """Return the children of the harness that were not there before the command.
+        """Return the children of the harness that did not exist before the command.
 
-        Looked for at least twice a second (see command.REAP_SECONDS), so that a number that was there, and is given anew,
-        is not taken for the old one: it was missing in between.
+        This is called at least twice a second (see command.REAP_SECONDS). So if an old child ends and its number is
+        reused, the number is seen missing in between, and the new child does not count as the old one.
         """
         numbers = procfs.first_children(os.getpid())
         self._before &= numbers
@@ -139,11 +140,12 @@ class Survivors:
         try:
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG)
         except ChildProcessError:
-            pass  # another part of this process waits for children that are not its own
+            pass  # other code in this process has reaped it
 
     def _owns(self, child: Process) -> bool:
-        """Return whether a child belongs to the command, by the rules at the top of this module. An ended child still
-        belongs.
+        """Return whether a child belongs to the command, by the rules in the module's docstring.
+
+        Once it belongs, it does so after its end too.
         """
         identity = (child.pid, child.started)
         if identity not in self._owned and self._is_owned(child):
@@ -160,7 +162,7 @@ class Survivors:
             alone = _running == {self.mark}
         if not alone:
             return False
-        if limit is None:  # a set-user-ID program that hides, or one that has just gone
+        if limit is None:  # a set-user-ID program that hides, or a process that has just ended
             return child.started == 0
         if limit != procfs.lock_limit(os.getpid()):
             return True
@@ -169,7 +171,7 @@ class Survivors:
 
 
 def send(processes: list[Process], *numbers: signal.Signals) -> None:
-    """Send signals to processes; one that ended since, so that another may have its number, is left alone."""
+    """Send signals to processes. Skip a process that has ended, since another may have its number now."""
     for process in processes:
         try:
             descriptor = os.pidfd_open(process.pid)
@@ -181,13 +183,16 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
                 for number in numbers:
                     signal.pidfd_send_signal(descriptor, number)
         except OSError:
-            pass  # it ended, or became another person's (a program that changes its user)
+            pass  # it ended, or belongs to another user now (a program that changes its user)
         finally:
             os.close(descriptor)
 
 
 def _process_of(number: int) -> Process | None:
-    """Return a process; one that hides (its start is 0) only if it is a child, which keeps its number until it is reaped."""
+    """Return a process, or `None`. A process that hides is found only if it is a child; its `started` is 0.
+
+    A child keeps its number until it is reaped.
+    """
     process = procfs.process(number)
     if process is not None:
         return process

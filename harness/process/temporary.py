@@ -1,4 +1,4 @@
-"""The private folder for a session's temporary files: made when it is first needed, and removed at the end."""
+"""The private folder for a session's temporary files: created on first use, and removed at the end."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from _thread import allocate_lock
 
 
 class TemporaryFolder:
-    """A folder that only its owner may enter, removed with this object, or when the program ends."""
+    """A folder that only its owner may enter. It is removed with this object, or when the program ends."""
 
     def __init__(self, parent: str = "") -> None:
-        """Take the folder that it is made in: where temporary files go, if none is named."""
+        """Initialize with the parent folder. Empty for the system's folder for temporary files."""
         self._parent = parent
         self._path = ""
         self._owner = -1
         self._lock = allocate_lock()
 
     def path(self) -> str:
-        """Return the folder, links followed. It is created again if it is missing or was replaced. Raises OSError."""
+        """Return the path of the folder, links followed. Create the folder if it is missing or was replaced.
+
+        Raises OSError.
+        """
         with self._lock:
             if not self._path or not _is_folder(self._path, self._owner):
                 self._make()
@@ -35,15 +38,14 @@ class TemporaryFolder:
 
             path = tempfile.mkdtemp(prefix="harness-")
         self._path = os.path.realpath(path)
-        self._owner = os.lstat(self._path).st_uid  # not always this user: NFS makes what root does somebody else's
+        self._owner = os.lstat(self._path).st_uid  # not always this user: on NFS, root's files may get another owner
         weakref.finalize(self, _remove, self._path, self._owner, os.getpid())
 
 
 def _is_folder(path: str, owner: int) -> bool:
-    """Return whether a folder of that user is there, with no link on the way: a command may have put one in its
-    place.
+    """Return whether `path` is a folder of that user without links, since a command may have replaced it by a link.
 
-    A folder that a command removed and created again is as good as the first, and is removed like it.
+    A folder that a command removed and created again counts too, and is removed like the first.
     """
     try:
         status = os.lstat(path)
@@ -53,7 +55,7 @@ def _is_folder(path: str, owner: int) -> bool:
 
 
 def _remove(path: str, owner: int, maker: int) -> None:
-    """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
+    """Remove the folder. Does nothing in a forked copy of the process `maker`, which may still use it."""
     if os.getpid() == maker and _is_folder(path, owner):
         from harness.process.removal import remove_folder
 
