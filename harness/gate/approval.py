@@ -17,28 +17,31 @@ if TYPE_CHECKING:
 
 
 class Approval(Record):
-    """An answer, whose it is, and their words."""
+    """An answer, its source, and the words given with it."""
 
     answer: Answer
     by: str
-    """`person`, `client` (a program that is served; the person in front of it is unknown), `approver` (one outside), `script`
-    or `nobody`; a refusal never claims a person where there was none."""
+    """Source of the answer: `person`, `client`, `approver`, `script` or `nobody`.
+
+    A `client` is a program that the harness serves; its user is unknown. An `approver` is an external program. A refusal
+    names `person` only if a person gave it.
+    """
     who: str = ""
     """Name that a client or an approver gave."""
     words: str = ""
     """The person's words with a yes or no, or the reason for NOBODY. They reach the model."""
     arguments: str = ""
-    """With EDIT: the arguments of the call as it is wanted, as JSON text."""
+    """With EDIT: the arguments of the replacement call, as JSON text."""
     scope: GrantScope | None = None
     """Duration of the grant of `patterns` with YES; `None` for this call only."""
     days: int | None = None
-    """With the scope WORKSPACE: for how many days; None: until it is revoked."""
+    """With the scope WORKSPACE: duration of the grant in days. `None`: until it is revoked."""
     patterns: tuple[GrantPattern, ...] = ()
-    """The granted patterns: those of one of the choices that `GrantsInForce.offer` returns for the question."""
+    """The granted patterns: those of one choice that `GrantsInForce.offer` returned for this call."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether the fields are what they should be: no type checker sees every approver."""
+        """Whether the fields have valid types and values. Type checkers do not see every approver."""
         answer: object = self.answer
         scope: object = self.scope
         is_known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
@@ -57,7 +60,7 @@ class Approval(Record):
 
 
 def check_approval(approval: object) -> None:
-    """Raise GateError for what an approver must not return: no type checker sees every approver."""
+    """Raise GateError unless `approval` is a valid Approval. Type checkers do not see every approver."""
     if not isinstance(approval, Approval):
         raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
     if not approval.is_sound:
@@ -65,17 +68,17 @@ def check_approval(approval: object) -> None:
 
 
 def nobody(reason: str = "") -> Approval:
-    """Return the approval for an absent person."""
+    """Return the approval for an absent user, with the answer NOBODY."""
     return Approval(answer=Answer.NOBODY, by="nobody", words=reason)
 
 
 class Approver(Protocol):
-    """Asks about one action.
+    """A function that asks for an answer about one action.
 
-    Only `deny_all` itself announces beforehand that no person is there: under `[unattended] confirm = "block"` the
-    gate then halts before any call of the reply runs. Another approver says NOBODY only as its answer.
+    The gate recognizes only `deny_all` as unattended in advance: under `[unattended] confirm = "block"` it then halts
+    before any call of the reply runs. Any other approver reports an absent user only with the answer NOBODY.
 
-    May take any time. An exception (except KeyboardInterrupt, which is STOP) stops the run.
+    An approver may take any time. KeyboardInterrupt counts as STOP; any other exception stops the run.
     """
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
@@ -89,13 +92,12 @@ def deny_all(action: Action, verdict: Verdict) -> Approval:  # noqa: ARG001 - th
 
 
 class ScriptedAnswers:
-    """An approver that gives prepared answers in order, and says no when they are used up: for demos and tests."""
+    """An approver that returns prepared answers in order, and NO after the last. For demos and tests."""
 
     def __init__(self, answers: Iterable[str]) -> None:
-        """Take answers: `y`, `n`, `n: words for the model`, `h` (halt), or `e: arguments`, as JSON, of the call that is wanted
-        instead.
+        """Parse the answers: `y`, `n`, `n: words for the model`, `h` (halt), or `e: arguments`.
 
-        Raises ValueError for anything else.
+        The arguments after `e:` are those of the replacement call, as JSON. Raises ValueError for any other answer.
         """
         self._answers = [_parse_answer(answer) for answer in answers]
         self.asked: list[tuple[Action, Verdict]] = []

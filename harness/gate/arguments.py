@@ -1,4 +1,4 @@
-"""Arguments of a call: raw text to values that fit a tool's schema, and typed access to them."""
+"""Arguments of a call: parsing of the raw text into values that fit a tool's schema, and typed access to the values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from harness.model import ToolSpec
 from harness.text.fields import kind_of
 
 MAX_ARGUMENT_CHARACTERS = 12_000_000
-"""Maximum length of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on parsing."""
+"""Maximum length of one call's raw arguments. Allows a 10 MiB file in JSON, and bounds the parsing time."""
 MAX_NAME_CHARACTERS = 100
-"""Maximum length of a name from the model in a message: no tool and no field has a longer one."""
+"""Maximum length of a name from the model that messages quote. All names of tools and fields are shorter."""
 
 PATH_SCHEMA: dict[str, JsonValue] = {
     "type": "string",
@@ -26,17 +26,19 @@ PATH_SCHEMA: dict[str, JsonValue] = {
 
 
 def quoted_name(name: str) -> str:
-    """Return a name that the model made up; of a longer one only how long it is, since half a secret would not be masked."""
+    """Return a name from the model in quotes, or only its length if it is too long.
+
+    It is not cut, since a part of a secret would not be masked.
+    """
     return repr(name) if len(name) <= MAX_NAME_CHARACTERS else f"<{len(name)} characters>"
 
 
 def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
-    """Parse the arguments in `text`, strict JSON that fits the schema of `spec`; see `read_as` for further accepted
-    forms.
+    """Parse the arguments in `text`, which is strict JSON that fits the schema of `spec`.
 
-    INVARIANT: this is the only reading of a call: the policy, the question, the record and the tool get its result.
-    Raises ToolError: no duplicate key, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded
-    size.
+    `read_as` describes further accepted forms. INVARIANT: each call is parsed only here. The policy, the approval
+    prompt, the record and the tool all get this result. Raises ToolError for a duplicate key, NaN, an unknown field, a
+    wrong type, NUL, a lone surrogate, or a text that is too long.
     """
     if len(text) > MAX_ARGUMENT_CHARACTERS:
         raise ToolError(
@@ -75,7 +77,9 @@ def _no_constant(constant: str) -> JsonValue:
 
 
 def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
-    """Check an object against the subset of JSON Schema that the tools here use, strictly. It is then no deeper than
+    """Return the first problem of an object, or an empty string.
+
+    Checks strictly, and covers the subset of JSON Schema that the tools here use. A valid object is at most as deep as
     its schema.
     """
     properties, required = schema.get("properties"), schema.get("required", [])
@@ -102,7 +106,7 @@ _TYPES: Mapping[str, tuple[str, type | tuple[type, ...]]] = {
     "array": ("a list", list),
     "object": ("an object", dict),
 }
-"""The types of a schema in words and in Python, where a bool is an int too."""
+"""For each schema type: its name in messages and its Python type. In Python a bool is also an int."""
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -111,10 +115,11 @@ def _is_of(value: JsonValue, kind: str) -> bool:
 
 
 def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
-    """Return `value` in the types of `schema` wherever only one reading is possible; anything else stays as it is.
+    """Return `value` converted to the types of `schema`, wherever only one conversion is possible.
 
-    Servers and templates write a whole number as 2.0, an optional field that is left out as null, and any value as a string:
-    `"2"`, `"true"`, `"[1]"`. No string is made of another value: its exact text, blanks included, is lost.
+    Other values are returned unchanged. Some servers and templates write an integer as 2.0, an omitted optional field as
+    null, and any value as a string: `"2"`, `"true"`, `"[1]"`. Other types are never converted to a string, since their
+    exact text, blanks included, is lost.
     """
     kind = str(schema.get("type")) if isinstance(schema, dict) else ""
     if not isinstance(schema, dict) or kind not in _TYPES:
@@ -133,7 +138,7 @@ def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
 
 
 def _read_text(text: str, kind: str) -> JsonValue:
-    """Return the value of type `kind`, or the null, in `text`, as JSON or as Python's word; else `text`."""
+    """Parse `text` as JSON, or as `True`, `False` or `None`. Return the value if it is null or of type `kind`, else `text`."""
     try:
         value = _json_value(_PYTHON_WORDS.get(text, text))
     except (ValueError, RecursionError):
@@ -207,13 +212,16 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
 
 
 def _unfit_text(value: JsonValue) -> str:
-    """Check every text of a value, names of fields included: what holds NUL or a lone surrogate is read in several ways."""
+    """Return the problem of the first string or field name with NUL or a lone surrogate, or an empty string.
+
+    Programs differ in how they read such a string.
+    """
     problem = next(filter(None, (_text_problem(text, {}) for text in texts_in(value))), "")
     return f"a text {problem}" if problem else ""
 
 
 def texts_in(value: JsonValue) -> Iterator[str]:
-    """Yield every text of a value, names of fields included, in no order."""
+    """Yield every string of a value, names of fields included, in arbitrary order."""
     waiting: list[JsonValue] = [value]
     while waiting:
         match waiting.pop():
@@ -229,7 +237,7 @@ def texts_in(value: JsonValue) -> Iterator[str]:
 
 def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
     if value in (float("inf"), float("-inf")):
-        return "is too large a number."  # as JSON 1e999 may stand for it
+        return "is too large a number."  # json.loads reads 1e999 as infinity
     minimum, maximum = schema.get("minimum"), schema.get("maximum")
     if isinstance(minimum, int | float) and value < minimum:
         return f"must be at least {minimum}."
@@ -250,7 +258,7 @@ def text(arguments: Arguments, name: str, default: str | None = None) -> str:
 
 
 def number(arguments: Arguments, name: str, default: float) -> float:
-    """Return a numeric argument, or `default` where it was not given. Raises TypeError for anything else."""
+    """Return a numeric argument, or `default` if it is missing. Raises TypeError for another type."""
     value = arguments.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number")
@@ -258,7 +266,7 @@ def number(arguments: Arguments, name: str, default: float) -> float:
 
 
 def whole_number(arguments: Arguments, name: str, default: int) -> int:
-    """Return a whole number, or `default` where it was not given. Raises TypeError for anything else."""
+    """Return an integer argument, or `default` if it is missing. Raises TypeError for another type."""
     value = arguments.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number")
@@ -266,7 +274,7 @@ def whole_number(arguments: Arguments, name: str, default: int) -> int:
 
 
 def flag(arguments: Arguments, name: str) -> bool:
-    """Return a boolean argument, false where it was not given. Raises TypeError for anything else."""
+    """Return a boolean argument, or False if it is missing. Raises TypeError for another type."""
     value = arguments.get(name, False)
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be true or false")
@@ -274,7 +282,7 @@ def flag(arguments: Arguments, name: str) -> bool:
 
 
 def objects(arguments: Arguments, name: str) -> list[Arguments]:
-    """Return a list of objects. Raises TypeError for anything else."""
+    """Return an argument that is a list of objects. Raises TypeError for another type, or if it is missing."""
     value = arguments.get(name)
     if not isinstance(value, list):
         raise TypeError(f"{name} must be a list")

@@ -1,11 +1,11 @@
-"""Bodies of reading calls, run at once: each on a thread, with results taken in the order of the calls.
+"""Parallel runs of read-only calls: each body runs on a thread, and the results are taken in the order of the calls.
 
-INVARIANT: nothing is recorded or shown here. The gate's own thread does both, call by call, as if they had run one
-after the other. When the `with` block is left, no body runs on, except one that did not end within PATIENCE_SECONDS
-after a request to stop: that one only reads.
+INVARIANT: the threads record nothing and show nothing. The gate's own thread does both, call by call, as if the calls
+had run one after the other. At the end of the `with` block every body has ended, except one that does not end within
+PATIENCE_SECONDS after a request to stop; such a body only reads.
 
-A body that is a session of its own (a helper) records its own events. It asks a person on the gate's own thread,
-through `on_gates_thread`.
+A body that is itself a session (a helper) records its own events. It asks the user on the gate's own thread, through
+`on_gates_thread`.
 """
 
 from __future__ import annotations
@@ -27,45 +27,46 @@ from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 
 LOOK_UP_SECONDS = 0.1
-"""Seconds between checks of the waiting gate's thread, at which a command's output is shown."""
+"""Seconds between checks by the gate's waiting thread. Each check shows new output of a command."""
 PATIENCE_SECONDS = 15.0
-"""Seconds to wait for a body after a request to stop: a command needs a few, and a file of a dead server never
-arrives.
+"""Seconds to wait for a body after a request to stop.
+
+A command needs a few seconds to end. A read of a file on a dead server never returns.
 """
 KEPT_CHARACTERS = 16_384
-"""Maximum output kept of a call before its turn to be shown; the oldest is dropped."""
+"""Maximum number of characters of a call's output kept until its turn to be shown. The oldest output is dropped."""
 
 
 _Result = TypeVar("_Result")
 _HERE = Local()
-"""`beside`: the block whose body this thread runs."""
+"""Thread-local data. `beside`: the `Beside` block of the body that this thread runs."""
 
 
 def on_gates_thread(work: Callable[[], _Result]) -> _Result:
-    """Run `work` on the thread of the gate, and return its result: at once, or, from a body beside others, at its
-    next check.
+    """Run `work` on the thread of the gate, and return its result.
 
-    Raises the errors of `work`, and Interrupted if all were asked to stop before it began.
+    From a body of a `Beside` block, `work` runs at the next check of the gate's thread; otherwise at once. Raises the
+    errors of `work`, and Interrupted if the group was asked to stop before `work` began.
     """
     beside: Beside | None = getattr(_HERE, "beside", None)
     return work() if beside is None else beside.errand(work)
 
 
 def looks_only(effects: Effects) -> bool:
-    """Say whether effects permit nothing but to read."""
+    """Return whether effects permit only reading."""
     writes = effects.write != () or bool(effects.named_paths or effects.granted)
     return not writes and not effects.reaches and effects.enforcement is not Enforcement.OFF
 
 
 def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: CheckedCalls) -> bool:
-    """Return whether a call may run beside others.
+    """Return whether a call may run in parallel with others.
 
-    It must only read, need no question and no hook, and have a tool that can run so.
+    The call must only read, and need no approval and no hook. Its tool must support parallel runs.
     """
     if verdict.decision is not Decision.AUTO or verdict.programs or not looks_only(verdict.effects):
         return False
     tool = tools[action.tool]
-    # A command is what its text says only as far as the kernel holds it to that.
+    # A command can do more than its text suggests unless the kernel confines it.
     is_confined = not isinstance(tool, ConfinedTool) or tools.bounds_by_kernel(action.tool)
     return isinstance(tool, BesideTool) and tool.runs_beside and is_confined and not checks.asks_about(action)
 
@@ -75,7 +76,7 @@ class _Body:
 
     def __init__(self) -> None:
         self.over = allocate_lock()
-        """Held until it has ended."""
+        """Lock that is held until the body has ended."""
         self.over.acquire()
         self.began: float | None = None
         self.attempt: Attempt | None = None
@@ -89,7 +90,7 @@ class _Body:
         return self.attempt is not None or self.error is not None
 
     def keep(self, show: Callable[[str], None], text: str) -> None:
-        """Keep output until its turn."""
+        """Keep output until the call's turn to be shown."""
         with self._lock:
             self._pieces.append((show, text))
             size = sum(len(piece) for _, piece in self._pieces)
@@ -106,11 +107,11 @@ class _Body:
 
 
 class _Errand(Generic[_Result]):
-    """Something that a body wants done on the gate's thread."""
+    """A function that a body wants to run on the gate's thread."""
 
     def __init__(self, work: Callable[[], _Result]) -> None:
         self.over = allocate_lock()
-        """Held until it was done."""
+        """Lock that is held until the function has run or was refused."""
         self.over.acquire()
         self.error: BaseException | None = None
         self._work = work
@@ -130,14 +131,14 @@ class _Errand(Generic[_Result]):
 
     @property
     def result(self) -> _Result:
-        """The result. Raises its exception."""
+        """Result of the function. Raises the exception that the function raised."""
         if self.error is not None:
             raise self.error
         return self._results[0]
 
 
 class Beside:
-    """A `with` block in which bodies run at once; `wait_for` gives them in the order of their calls."""
+    """A `with` block in which bodies run in parallel. `wait_for` returns the result of one body."""
 
     def __init__(
         self,
@@ -149,11 +150,11 @@ class Beside:
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Take the number of bodies, the function that runs one by its index (from 0), and the maximum number at
-        once.
+        """Make a block of `count` bodies, at most `limit` of them at once.
 
-        `run` is called on threads, and checks before each body whether it may still begin. `monotonic` is a clock in
-        seconds. `undisturbed` returns a block in which bodies do nothing visible, since one of them has a question.
+        `run` runs one body by its index (from 0). It is called on threads, and checks first whether the body may still
+        begin. `monotonic` is a clock in seconds. `undisturbed` returns a block in which other bodies show nothing, while
+        the gate's thread does an errand, such as an approval prompt.
         """
         self._bodies = tuple(_Body() for _ in range(count))
         self._run = run
@@ -165,7 +166,7 @@ class Beside:
         self._monotonic = monotonic
         self._undisturbed = undisturbed
         self._deadline: float | None = None
-        """Until when what was asked to stop is waited for."""
+        """Time, by `monotonic`, until which bodies that were asked to stop are waited for. `None` before a stop."""
         self._next = 0
         self._errands: deque[_Errand[Any]] = deque()
         self._is_left = False
@@ -176,7 +177,7 @@ class Beside:
         return self._interrupt.count - self._before + self._own_stops
 
     def errand(self, work: Callable[[], _Result]) -> _Result:
-        """Do as `on_gates_thread`; called by a body."""
+        """Run `work` as `on_gates_thread` does. Called from a body."""
         errand = _Errand(work)
         self._errands.append(errand)
         while not errand.over.acquire(timeout=LOOK_UP_SECONDS):
@@ -189,7 +190,7 @@ class Beside:
             self._own_stops += 1
 
     def __enter__(self) -> Self:
-        """Start the threads; where the system gives none, the bodies run one after the other, right here."""
+        """Start the threads. If no thread can be started, run the bodies here, one after the other."""
         started = 0
         try:
             for _ in range(min(self._limit, len(self._bodies))):
@@ -203,7 +204,7 @@ class Beside:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Have what still runs end: something cut the block short."""
+        """Stop the bodies that still run, which happens only if the block ended early, and wait for them."""
         if not all(body.has_ended for body in self._bodies):
             self._stop_all()
             for body in self._bodies:
@@ -211,10 +212,9 @@ class Beside:
         self._is_left = True
 
     def wait_for(self, place: int) -> Attempt | None:
-        """Wait for a body, showing its output, and return its attempt; `None` for one that was given up.
+        """Wait for a body, show its output, and return its attempt. `None` if the body did not end in time.
 
-        Raises an exception that its attempt did not handle. An interrupt is not an error here: it asks the bodies
-        to end.
+        Raises an exception that its attempt did not handle. KeyboardInterrupt is not raised: it asks the bodies to end.
         """
         body = self._bodies[place]
         self._wait(body, shows=True)
@@ -224,7 +224,7 @@ class Beside:
         return body.attempt
 
     def began(self, place: int) -> float | None:
-        """Return the start of a body, by the clock; `None` if it did not start."""
+        """Return the start time of a body, by `monotonic`; `None` if it did not start."""
         return self._bodies[place].began
 
     def _wait(self, body: _Body, *, shows: bool = False) -> None:
@@ -240,7 +240,7 @@ class Beside:
                 self._deadline = self._monotonic() + PATIENCE_SECONDS
 
     def _look_up(self) -> None:
-        """Do what bodies want done on this thread, unless they shall stop."""
+        """Run the errands of the bodies on this thread. Refuse them after a request to stop."""
         while self._errands:
             errand = self._errands.popleft()
             if self.stops():
@@ -254,7 +254,7 @@ class Beside:
         self._work()
 
     def _work(self) -> None:
-        """Run one body after the other, in the order of the calls, until none is left to begin."""
+        """Run bodies one after the other, in the order of the calls, until all have begun."""
         while True:
             with self._lock:
                 place, self._next = self._next, self._next + 1
@@ -272,7 +272,7 @@ class Beside:
 
 
 class BesideCall(Record):
-    """A permitted call that only reads, whose intent is written."""
+    """A permitted read-only call, whose intent is in the log."""
 
     number: int
     action: Action
@@ -280,7 +280,7 @@ class BesideCall(Record):
 
 
 class CallsBeside(Beside):
-    """A `with` block in which the bodies of calls run at once; `attempt` returns their results, in their order."""
+    """A `with` block in which the bodies of calls run in parallel. `attempt` returns the result of one call."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class CallsBeside(Beside):
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """Make the block. `seconds_left` returns how long a body may take (None: no limit); for the others see Beside."""
+        """Make the block. `seconds_left` returns the time left for a body (`None`: no limit). For the others see `Beside`."""
         super().__init__(
             len(calls), self._body, limit=limit, interrupt=interrupt, monotonic=monotonic, undisturbed=undisturbed
         )
@@ -302,7 +302,10 @@ class CallsBeside(Beside):
         self._seconds_left = seconds_left
 
     def attempt(self, place: int) -> Attempt:
-        """Wait for a body as `wait_for` does, and return its attempt, also that of one that was given up."""
+        """Wait for a body as `wait_for` does, and return its attempt.
+
+        For a body that did not end in time, return an interrupted attempt.
+        """
         attempt = self.wait_for(place)
         if attempt is not None:
             return attempt
@@ -313,7 +316,7 @@ class CallsBeside(Beside):
         return given_up
 
     def _body(self, place: int, neighbour: Neighbour) -> Attempt:
-        """Run one body; on any thread."""
+        """Run one body. Called on any thread."""
         call, seconds = self._calls[place], self._seconds_left()
         name = call.action.tool
         tool, alike = self._tools[name], tuple(other.number for other in self._calls if other.action.tool == name)

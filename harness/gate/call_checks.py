@@ -1,6 +1,6 @@
-"""Answers of the person's own programs (hooks) about calls and sessions: they may tighten, and never allow.
+"""Answers of hooks, the user's own programs, about calls and sessions. Hooks may tighten a verdict, never loosen it.
 
-harness/checks starts them; the gate and the loop ask through `CallChecks` and `SessionChecks`.
+harness/checks starts the hooks. The gate and the loop use them through `CallChecks` and `SessionChecks`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class CheckAnswer(Record):
     hook: str
     """The hook's id."""
     decision: Decision = Decision.AUTO
-    """AUTO: it has nothing against it. That allows nothing."""
+    """The hook's decision. AUTO means no objection; it does not allow a call that the policy refuses."""
     reason: str = ""
     note: str = ""
-    """For the model, with the result of the call."""
+    """Text for the model, added to the result of the call."""
     has_failed: bool = False
-    """Whether the hook gave no answer, so that this is the effect of its failure."""
+    """Whether the hook failed to answer. The other fields are then the effect of the failure."""
     ignored: str = ""
-    """An additional word without effect: `allow`."""
+    """A word in the answer that has no effect, such as `allow`."""
     origin: Origin | None = None
     layer: Layer = Layer.USER
     program_sha256: str | None = None
@@ -39,12 +39,12 @@ class CheckAnswer(Record):
 
     @property
     def word(self) -> str:
-        """The word in the log. An answer without an objection is not `auto`."""
+        """The decision in the log's words. An answer without an objection is `nothing`, not `auto`."""
         return "nothing" if self.decision is Decision.AUTO else self.decision.word
 
     @property
     def by(self) -> str:
-        """The hook and its place, as refusals and logs show it."""
+        """The hook's ID and its place in the configuration, for refusals and logs."""
         return f"hook {self.hook}" + ("" if self.origin is None else f" ({self.origin})")
 
 
@@ -53,7 +53,7 @@ class CallChecks(Protocol):
 
     @property
     def programs(self) -> Sequence[str]:
-        """Absolute paths of their programs, which no call may write."""
+        """Absolute paths of the hooks' programs, which no call may write."""
         ...
 
     def asks_about(self, action: Action) -> bool:
@@ -61,10 +61,9 @@ class CallChecks(Protocol):
         ...
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return the answers about a call that `verdict` lets run, or asks about, within `seconds` (`None`: no
-        limit).
+        """Return the hooks' answers about a call before it runs. The verdict is AUTO or CONFIRM.
 
-        Raises Interrupted if the person stopped it.
+        The hooks get `seconds` in all (`None`: no limit). Raises Interrupted if the user stopped them.
         """
         ...
 
@@ -74,11 +73,11 @@ class CallChecks(Protocol):
 
 
 class SessionChecks(Protocol):
-    """Asks the hooks that check sessions, and knows those that check calls."""
+    """Asks the hooks that check sessions; `calls` asks those that check calls."""
 
     @property
     def calls(self) -> CallChecks:
-        """Those that check calls."""
+        """The checks of calls."""
         ...
 
     def session_starts(self, session: str, fields: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
@@ -86,11 +85,14 @@ class SessionChecks(Protocol):
         ...
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
-        """Return the answers about a session that ends, none of which stops the end."""
+        """Return the answers about a session that ends. They cannot prevent the end."""
         ...
 
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
-        """Return the answers about an answer of the model; `again` is set if it is not its first. Raises Interrupted."""
+        """Return the hooks' answers about the model's final answer. Raises Interrupted.
+
+        `again` is set if it is not the model's first answer.
+        """
         ...
 
 
@@ -127,15 +129,15 @@ NO_SESSION_CHECKS: SessionChecks = _NoSessionChecks()
 
 
 def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
-    """Return the first of the strictest answers that say anything against it; None where none does."""
+    """Return the first of the strictest answers with an objection. `None` if no answer has one."""
     against = [answer for answer in answers if answer.decision is not Decision.AUTO]
     return max(against, key=lambda answer: answer.decision, default=None)
 
 
 def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
-    """Return the model's text of a call, followed by the marked words of hooks.
+    """Return the text of a result for the model, followed by the hooks' notes in brackets.
 
-    A call that ran cannot be taken back: the hooks' objections are shown to the model.
+    A call that ran cannot be undone, so objections after the call are shown to the model too.
     """
     notes = []
     for answer in answers:
@@ -146,9 +148,9 @@ def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
 
 
 def tightened(verdict: Verdict, tool: str, answers: Sequence[CheckAnswer]) -> Verdict:
-    """Return `verdict` on a call of `tool` with what hooks say against it, behind what the policy says. Pure.
+    """Return `verdict` on a call of `tool` with the hooks' objections added after the policy's parts. Pure.
 
-    INVARIANT: the decision is the strictest of all, so that none of them loosens anything.
+    INVARIANT: the decision is the strictest of all, so that no hook loosens the verdict.
     """
     hook_verdicts = tuple(
         FacetVerdict(

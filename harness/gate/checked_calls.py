@@ -1,4 +1,4 @@
-"""Hooks about calls: asked before a call that may run, and after it; each answer is recorded."""
+"""Hooks for calls: they run before a call that may run, and after it. Each answer is recorded."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from harness.record import replace
 
 
 class CheckedCalls:
-    """Asks the hooks about the calls of a gate; what they have against one, the gate adds to its verdict (`tightened`)."""
+    """Asks the hooks about the calls of a gate. The gate adds their objections to the verdict (`tightened`)."""
 
     def __init__(self, checks: CallChecks, log: ActionLog, records: CallRecords) -> None:
-        """Take the checks, the log that names the session, and the records for their answers."""
+        """Keep the checks, the log (for the session ID), and the records for the answers."""
         self._checks = checks
         self._log = log
         self._records = records
 
     @property
     def programs(self) -> Sequence[str]:
-        """Absolute paths of their programs, which no call may write."""
+        """Absolute paths of the hooks' programs, which no call may write."""
         return self._checks.programs
 
     def asks_about(self, action: Action) -> bool:
@@ -34,9 +34,9 @@ class CheckedCalls:
         return self._checks.asks_about(action)
 
     def ask_before(self, pending: PendingCall, action: Action, verdict: Verdict, seconds: float | None) -> bool:
-        """Ask once about a call that the policy lets run, or asks about; say whether any hook ran, and may have changed things.
+        """Ask the hooks about a call, once per proposal. Return whether any hook ran; it may have changed files.
 
-        Raises LogError, and Interrupted where the person stopped it.
+        Does not ask if the policy refuses the call. Raises LogError, and Interrupted if the user stopped a hook.
         """
         number = pending.proposal.number
         if pending.checked == number:
@@ -49,10 +49,9 @@ class CheckedCalls:
         return bool(answers)
 
     def look_at(self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool) -> tuple[ToolResult, str]:
-        """Return a result with the hooks' words for the model, and the reason why nothing may run after it, or an
-        empty string.
+        """Return a result with the hooks' notes for the model, and the reason of a hook that stops the run.
 
-        Raises LogError.
+        The reason is empty if no hook stops the run. The hooks are asked only if the call `ran`. Raises LogError.
         """
         answers: Sequence[CheckAnswer] = ()
         if ran:
@@ -64,6 +63,6 @@ class CheckedCalls:
         return (result if content == result.content else replace(result, content=content)), halts
 
     def note(self, answers: Sequence[CheckAnswer], proposal: Proposal | None = None) -> None:
-        """Record what they said of a call, or of none. Raises LogError."""
+        """Record the hooks' answers about a call, or about the session if there is no proposal. Raises LogError."""
         for answer in answers:
             self._records.checked(answer, proposal)

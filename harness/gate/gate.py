@@ -1,9 +1,9 @@
-"""The gate: the one road of a call, from its proposal to its outcome. The only maker of permits and caller of tools.
+"""The gate: the single path of a call, from its proposal to its outcome. Only the gate makes permits and runs tools.
 
 Read `Gate.call` first, then `Gate.permit`; the methods below them are their steps, in order.
 
-INVARIANT: any failure in here (a policy, an approver, the log) raises and stops the run, and never lets a call
-through.
+INVARIANT: any failure in here (of a policy, an approver or the log) raises an exception that stops the run. It never
+lets a call run.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ from harness.policy.verdict import Verdict
 from harness.record import replace
 
 MAX_EDITS = 20
-"""Maximum number of edits of one call: an approver that never comes to an end stops the run."""
+"""Maximum number of edits of one call. An approver that exceeds it stops the run."""
 MOST_KEPT_CHARACTERS = 100_000
-"""Maximum length of the preview of a judged call that waits. A longer one is prepared again, or many would fill the memory."""
+"""Maximum length of the preview of a judged call that waits.
+
+A call with a longer preview is prepared again later, since many of them would fill the memory.
+"""
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Reason why a permitted call did not run."""
 NO_WALLS = (
@@ -63,9 +66,7 @@ class Gate:
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a gate. `checks` look at each call that may run, after the policy; `monotonic` is a clock in
-        seconds.
-        """
+        """Make a gate. `checks` are the hooks for calls that the policy permits; `monotonic` is a clock in seconds."""
         self.tools = tools
         self._approver = approver
         self._log = log
@@ -74,7 +75,7 @@ class Gate:
         self._monotonic = monotonic
         self._records = CallRecords(log)
         self.checks = CheckedCalls(checks, log, self._records)
-        """Hooks, asked about calls."""
+        """Hooks for calls."""
         state, records = options.begun, self._records
 
         def tools_now() -> ToolRegistry:
@@ -95,27 +96,30 @@ class Gate:
 
     @property
     def state(self) -> GateState:
-        """State that a gate in another process needs to go on."""
+        """State with which a gate in another process can continue the session."""
         return GateState(proposed=self._calls.proposed, unseen=self._judge.unseen)
 
     def change_policy(self, policy: Policy, tools: ToolRegistry) -> None:
-        """Judge by `policy` from now on, grants included, and offer `tools`; the caller has recorded it.
+        """Judge by `policy` plus the grants from now on, and offer `tools`. The caller has recorded the change.
 
-        INVARIANT: changes of entry points that no person has seen stay unseen.
+        INVARIANT: changes of entry points that the user has not seen stay unseen.
         """
         self.grants.change_policy(self._guarded(policy))
         self._policy_sha256 = policy.sha256
         self.tools = tools
 
     def _guarded(self, policy: Policy) -> Policy:
-        """INVARIANT: no call may write what decides on calls, nor what is kept of them."""
+        """Return the policy that also protects the log, its attachments and the programs of the hooks.
+
+        INVARIANT: no call may write files that decide on calls or record them.
+        """
         return policy.guarding(self._log.path, attachments_beside(self._log.path), *self.checks.programs)
 
     def judge(self, action: Action) -> Verdict:
-        """Return the verdict on an action by the present grants and walls. Records nothing. Raises GateError."""
+        """Return the verdict on an action under the present grants and walls. Records nothing. Raises GateError."""
         return self._judge.verdict(action)
 
-    # -- the road of a call
+    # -- the path of a call
 
     def propose(
         self,
@@ -126,18 +130,18 @@ class Gate:
         by_person: bool = False,
         agent: Mapping[str, JsonValue] | None = None,
     ) -> PendingCall:
-        """Record that `call` is wanted, as the `step`th (from 1) of this turn. Raises LogError.
+        """Record a proposed call, number `step` (from 1) of this turn, and return its state. Raises LogError.
 
-        `by_person`: it is the person's own, and no part of the conversation. `agent`: another agent wants it, and says this
-        of it; see schema.
+        `by_person`: the user makes the call, outside the conversation. `agent`: another agent proposes the call; these
+        are its facts about it (see schema).
         """
         return PendingCall(self._calls.propose(call, turn, step, by_person=by_person, agent=agent), by_person=by_person)
 
     def blocks(self, pending: PendingCall, *, waits: bool = False) -> bool:
-        """Return whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
+        """Return whether a call is a hard block, without recording or asking.
 
-        Without a person, a confirm is one too if the policy's `[unattended]` says so. `waits`: others run before it.
-        Raises Interrupted if the person stopped it meanwhile.
+        In an unattended run, CONFIRM counts as a block if the policy's `[unattended]` says so. `waits`: other calls run
+        before it. Raises GateError, WorkspaceError, and Interrupted if the user stopped the judging.
         """
         try:
             action, verdict = self._judge.judge(pending)
@@ -156,12 +160,12 @@ class Gate:
         seconds_left: Callable[[], float | None] = lambda: None,
         approver: Approver | None = None,
     ) -> CallEnd:
-        """Judge, ask, write the intent, run, write the outcome; return the end of the call.
+        """Judge a call, ask, write the intent, run it, write the outcome, and return the end of the call.
 
-        A body that can be ended takes no longer than `seconds_left` (`None`: no limit), and none begins when that is
-        0, except for a call with a question, whose yes may have come late. `approver` answers in place of the gate's
-        own. Raises GateError, LogError and WorkspaceError, after which the run must stop, and Interrupted if the
-        person stopped it before it was judged.
+        The body of a `TimedTool` takes at most `seconds_left` (`None`: no limit). When that is 0, a call does not start
+        unless it was approved at a prompt, since the approval may have taken long. `approver` replaces the gate's own.
+        Raises GateError, LogError and WorkspaceError, after which the run must stop, and Interrupted if the user
+        stopped the call before it was judged.
         """
         ruling = self.permit(pending, seconds_left=seconds_left, approver=approver)
         if isinstance(ruling, CallEnd):
@@ -175,10 +179,10 @@ class Gate:
             if seconds is not None and seconds <= 0 and approval is None:
                 attempt.not_begun(TIME_OVER)
             else:
-                self.tools.check_place()  # a question may have stood for long
+                self.tools.check_place()  # the approval prompt may have been open for long
                 attempt.is_started = True
                 if approval is not None and approval.by == "person" and isinstance(tool, SeenTool):
-                    tool.keep_seen(permitted)  # of any other yes nobody knows whether a person looked
+                    tool.keep_seen(permitted)  # only an answer by the person shows that a person saw the prompt
                 if isinstance(tool, TimedTool):
                     attempt.take(tool.run_for(permitted, effects, seconds or None))
                 else:
@@ -195,7 +199,7 @@ class Gate:
         seconds_left: Callable[[], float | None] = lambda: None,
         approver: Approver | None = None,
     ) -> Permit | CallEnd:
-        """Judge a call, and ask where the verdict is CONFIRM; return its permit, or its end. Raises as `call` does."""
+        """Judge a call, ask if the verdict is CONFIRM, and return its permit or its end. Raises as `call` does."""
         while True:
             try:
                 action, verdict = self._checked(pending, seconds_left())
@@ -218,16 +222,17 @@ class Gate:
                     return self._refused(pending, ruling)
                 case Refusal():
                     self._put_in_place(pending, ruling)
-                    if seconds_left() == 0:  # the answer may have come late, and this call has no yes
+                    if seconds_left() == 0:  # the answer may have taken long, and the replacement is not approved
                         name = pending.proposal.call.name
                         return CallEnd(result=self.skip(pending, TIME_OVER), summary=f"{name} (not run)")
                 case _:
                     assert_never(ruling)
 
     def _checked(self, pending: PendingCall, seconds: float | None) -> tuple[Action, Verdict]:
-        """Return a call and its verdict, tightened by the hooks; changes by the hooks themselves are judged anew.
+        """Return the action of a call and its verdict, tightened by the hooks.
 
-        Raises like `Judge.judged`, and Interrupted.
+        Judges the call again after hooks ran, since they may have changed files. Raises as `Judge.judge` does, LogError
+        and Interrupted.
         """
         action, verdict = self._judge.judge(pending)
         if self.checks.ask_before(pending, action, verdict, seconds):
@@ -258,7 +263,7 @@ class Gate:
         return approval
 
     def _put_in_place(self, pending: PendingCall, refusal: Refusal) -> None:
-        """End a call that was edited at the question, and propose its replacement."""
+        """End a call that was edited at the approval prompt, and propose its replacement."""
         self._calls.end(refusal.proposal, ResultStatus.DENIED, refusal.text)
         replacement = refusal.replacement_call
         if replacement is None or len(pending.edits) >= MAX_EDITS:
@@ -269,16 +274,16 @@ class Gate:
         )
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
-        """Note the grants of an answer besides the yes."""
-        if permit.verdict.notes and asked_own:  # they were part of the question, and the answer was yes
+        """Mark unseen changes as seen if the prompt showed them, and add the grants of the approval."""
+        if permit.verdict.notes and asked_own:  # the prompt showed the notes, and the answer was yes
             self._judge.mark_seen()
         if permit.approval is not None and permit.approval.scope is not None:
             self.grants.add(permit.proposal, permit.approval, permit.approval.scope)
 
     def _within_walls(self, permit: Permit) -> Permit | CallEnd:
-        """Return the permit of a call within the walls granted at its question; its end where these cannot hold it.
+        """Return a permit with the walls that were granted at the prompt, or the end of the call if they cannot hold it.
 
-        INVARIANT: a program that is granted inside walls runs within them from this call on.
+        INVARIANT: a program that is granted inside walls runs within them, beginning with this call.
         """
         proposal, action, approval = permit.proposal, permit.action, permit.approval
         programs = {pattern for pattern in approval.patterns if pattern.program} if approval else set()
@@ -292,7 +297,7 @@ class Gate:
         return ruling
 
     def _intend(self, pending: PendingCall, ruling: Permit) -> NotedBefore | None:
-        """Write the intent of a call that may run; return the places that were noted before it."""
+        """Write the intent of a permitted call. Return the state of the protected places before it."""
         action, verdict = ruling.action, ruling.verdict
         noted = self.places.note(ruling)
         confinement = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
@@ -303,7 +308,7 @@ class Gate:
         return noted
 
     def _settle(self, pending: PendingCall, ruling: Permit, noted: NotedBefore | None, attempt: Attempt) -> CallEnd:
-        """Write the outcome of a call, with what people and hooks say of it."""
+        """Write the outcome of a call, with the words of the approver and the hooks. Return its end."""
         action = ruling.action
         result = attempt.result(self._records.redact)
         if self._options.phrase is not None:
@@ -318,10 +323,13 @@ class Gate:
         self._calls.close(pending.proposal)
         return CallEnd(result=result, summary=self._summary(action), halts=halts)
 
-    # -- calls that only read, side by side
+    # -- read-only calls in parallel
 
     def only_reads(self, pending: PendingCall) -> bool:
-        """Return whether a call may run beside others; see `runs_beside`. Records nothing. Raises as `blocks` does."""
+        """Return whether a call may run in parallel with others; see `runs_beside`.
+
+        Records nothing. Raises as `blocks` does.
+        """
         from harness.gate.beside import runs_beside
 
         if self._options.dry_run:
@@ -335,10 +343,11 @@ class Gate:
     def call_together(
         self, group: Sequence[PendingCall], *, seconds_left: Callable[[], float | None] = lambda: None, limit: int = 1
     ) -> Sequence[CallEnd]:
-        """Do as `call` with calls that only read (`only_reads`), at most so many at once; return their ends, in their order.
+        """Do as `call` for read-only calls (`only_reads`), at most `limit` in parallel. Return their ends in order.
 
-        Each is decided, and then each intent is written, in their order, before the first runs; the outcomes are written in
-        the same order. Raises as `call` does, and GateError for a call that is another than it was; what runs was ended then.
+        All are judged, then all intents are written, before the first call runs. Decisions, intents and outcomes are
+        written in the order of the calls. Raises as `call` does, and GateError if a call is no longer read-only. An
+        error in the middle ends the calls that run.
         """
         from harness.gate.beside import BesideCall, CallsBeside, runs_beside
 
@@ -370,12 +379,13 @@ class Gate:
             raise fault
         return ends
 
-    # -- calls that another program carries out: nothing runs here, and the outcome is recorded by whoever learns of it
+    # -- calls that another program carries out: the gate does not run them, and other code records the outcome
 
     def question(self, pending: PendingCall) -> tuple[Action, Verdict] | None:
-        """Record the decision on a call whose verdict is CONFIRM, for a program that asks a person itself.
+        """Record the decision on a call whose verdict is CONFIRM, for a program that asks the user itself.
 
-        Return the call and its verdict. None for any other call: nothing was recorded, and `permit` decides on it.
+        Return the action and its verdict. For any other verdict, record nothing and return `None`; the caller then uses
+        `permit`.
         """
         try:
             action, verdict = self._checked(pending, None)
@@ -389,16 +399,16 @@ class Gate:
     def leave_question(
         self, pending: PendingCall, action: Action, verdict: Verdict, confinement: str
     ) -> Mapping[str, JsonValue]:
-        """Record that the other program asks about a call of `question`; return the intent to write after a yes.
+        """Record that the other program asks about a call of `question`. Return the intent to write after approval.
 
-        `confinement` says in a few words what holds that program to the effects of the verdict.
+        `confinement` briefly describes what confines that program to the effects of the verdict.
         """
         self._calls.close(pending.proposal)
         self._records.record_question(pending.proposal, action, verdict)
         return self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
 
     def release(self, permit: Permit, confinement: str) -> Mapping[str, JsonValue]:
-        """Write the intent of a call that the other program carries out, and spend its permit; return the intent.
+        """Write the intent of a call that the other program carries out, redeem its permit, and return the intent.
 
         `confinement` as in `leave_question`.
         """
@@ -413,7 +423,7 @@ class Gate:
         return intent
 
     def deny(self, proposal: Proposal, action: Action, reason: str) -> CallEnd:
-        """Refuse a call that was permitted, for a reason that its verdict does not know; return its end."""
+        """Refuse a permitted call, for a reason that is not part of its verdict. Return its end."""
         result = self._calls.end(proposal, ResultStatus.DENIED, f"Denied: {reason}")
         return CallEnd(result=result, summary=f"{self._summary(action)} (refused)")
 
@@ -424,11 +434,11 @@ class Gate:
         return self._calls.skip(pending.proposal, reason)
 
     def end_open_calls(self, reason: str) -> None:
-        """Record an end for the session's calls that something cut short, but for those that may have run. Raises LogError."""
+        """Record an end for the session's open calls, except for those that may have run. Raises LogError."""
         self._calls.end_all(reason)
 
     def _not_valid(self, pending: PendingCall, error: ToolError) -> CallEnd:
-        """Record a call that could not be prepared, secrets masked."""
+        """Record the end of a call that could not be prepared, with secrets masked. Return the end."""
         proposal, code = pending.proposal, error.code.value if error.code else ""
         content = self._records.redact(f"Error: {error}")
         result = self._calls.end_unjudged(proposal, ResultStatus.INVALID, content, "not a valid call", code)
@@ -459,5 +469,5 @@ class Gate:
         self._records.advised(refusal.proposal, advice)
 
     def _summary(self, action: Action) -> str:
-        """Return an action in one short line, with secrets masked before it was cut."""
+        """Return a one-line summary of an action. Secrets are masked before it is cut."""
         return f"{action.tool}: {self._records.brief(action)}"

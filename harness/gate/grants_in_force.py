@@ -1,4 +1,4 @@
-"""The grants in force, and the policy together with them: added at a question, kept for the workspace, revoked."""
+"""The grants in force, and the policy that includes them: adding, saving, suspending and revoking grants."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 
 class GrantStore(Protocol):
-    """Storage of grants for the workspace, beyond the session."""
+    """Storage of grants for the workspace. They outlast the session."""
 
     def keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
-        """Keep a grant for so many days (None: until it is revoked), and return it; or why it cannot be kept."""
+        """Save a grant for `days` (`None`: until it is revoked). Return it, or the reason why it cannot be saved."""
         ...
 
     def keep_until(self, pattern: GrantPattern, until: str) -> Grant | str:
-        """Do as `keep`; `until` is the end of the grant, as `Grant.until` has it."""
+        """Do as `keep`, with the end of the grant in the form of `Grant.until`."""
         ...
 
     def revoke(self, identity: str) -> str:
-        """Note the end of a grant; return the reason why that cannot be stored, or an empty string."""
+        """Save the end of a grant. Return the reason why it cannot be saved, or an empty string."""
         ...
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
-        """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
+        """Save that a grant is suspended because of `changes`, or active again if there are none. Return as `revoke`."""
         ...
 
 
 _NUMBERED = "grant-"
 EDITS = "edits"
-"""The id of the grant of all edits in the workspace, which the mode of that name is."""
+"""ID of the grant for all edits in the workspace. The mode `edits` consists of this grant."""
 
 
 class GrantsInForce:
@@ -58,7 +58,7 @@ class GrantsInForce:
         tools: Callable[[], ToolRegistry],
         records: CallRecords,
     ) -> None:
-        """Begin with `grants`. Without `store` none can be stored: they hold for the session.
+        """Begin with `grants`. Without `store` no grant can be saved, so that new ones end with the session.
 
         `tools` returns the tools on offer, whose walls confine granted programs.
         """
@@ -69,15 +69,15 @@ class GrantsInForce:
         self._records = records
         numbers = (grant.id.removeprefix(_NUMBERED) for grant in grants if grant.scope is GrantScope.SESSION)
         self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
-        """Number of grants given here, or earlier in the session by another process: each has a number of its own."""
+        """Number of the session's last grant, which an earlier process may have added. The next gets the next number."""
         self._open_offer: tuple[Action, Verdict, Offer | str] | None = None
-        """The offer at the open question, which a file that appears meanwhile does not change."""
+        """Offer at the open approval prompt. It stays the same even if files appear while the prompt is open."""
         self.policy = with_grants(policy, grants)
-        """The policy, and what is granted."""
+        """The policy with the grants."""
 
     @property
     def grants(self) -> tuple[Grant, ...]:
-        """The grants that are not revoked, the oldest first."""
+        """The grants that are not revoked, oldest first."""
         return tuple(self._grants)
 
     @property
@@ -91,7 +91,10 @@ class GrantsInForce:
         self._hold(self._grants)
 
     def record_kept(self) -> None:
-        """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
+        """Drop the grants of an earlier session, and record those of the workspace at the start of this one.
+
+        Raises LogError.
+        """
         if not self._grants:
             return
         self._hold([grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE])
@@ -99,8 +102,9 @@ class GrantsInForce:
             self._records.grant(grant, "kept")
 
     def revoke(self, grant: Grant) -> str:
-        """Revoke a grant, also in the store; return the reason why it is kept for later sessions, or an empty string.
-        Raises LogError.
+        """Revoke a grant, also in the store. Raises LogError.
+
+        Return an empty string, or the reason why the store could not end it, so that later sessions still have it.
         """
         store = self._store_of(grant)
         not_kept = "" if store is None else store.revoke(grant.id)
@@ -116,9 +120,10 @@ class GrantsInForce:
     def put_to_sleep(
         self, identities: Collection[str], changes: Sequence[PlaceChange]
     ) -> tuple[tuple[Grant, ...], str]:
-        """Suspend grants until a person has answered for these changes.
+        """Suspend grants until the user has answered about `changes`.
 
-        Returns them, and the reason why that holds for this session alone, if it does.
+        Return the suspended grants, and the reason why the store could not save that, or an empty string. If it could
+        not, they are suspended for this session only.
         """
         slept = tuple(replace(grant, changed=tuple(changes)) for grant in self._grants if grant.id in identities)
         self._put_in_place(slept)
@@ -126,7 +131,7 @@ class GrantsInForce:
         return slept, f"later sessions do not know that {', '.join(lost)} sleeps: it could not be saved" if lost else ""
 
     def wake(self, identity: str) -> None:
-        """Let a grant that slept decide again."""
+        """Reactivate a suspended grant."""
         self._put_in_place([replace(each, changed=()) for each in self._grants if each.id == identity])
         for grant in self._grants:
             if grant.id == identity:
@@ -148,10 +153,10 @@ class GrantsInForce:
         return None if grant.scope is GrantScope.SESSION else self._store
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        """Return the grants on offer at the question whether `action` may run, or the reason for none.
+        """Return the grants on offer at the approval prompt for `action`, or the reason why there are none.
 
-        INVARIANT: while a grant is suspended no program is offered: an equal one would reactivate it without an
-        answer.
+        INVARIANT: while a grant is suspended no program is offered. An equal new grant would reactivate it although the
+        user has not answered.
         """
         if action.asked_by:
             return f"a yes to {action.asked_by} counts for this call alone"
@@ -169,7 +174,7 @@ class GrantsInForce:
         return self._tools().walls_here(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
-        """Return the verdict on a call: by a granted program only if the walls here hold it to that (see `evaluate`)."""
+        """Return the verdict on a call. A granted program counts only if the walls here confine it (see `evaluate`)."""
         verdict = evaluate_here(self.policy, action, suspended, hides=lambda: self.walls_here(action.tool).hides)
         if not verdict.programs:
             return verdict
@@ -181,8 +186,9 @@ class GrantsInForce:
         return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held_places))
 
     def _held_by(self, walls: WallsHere) -> Policy:
-        """Return the policy with the grants: of programs those that the walls confine, except for files that were
-        named then.
+        """Return the policy with the grants that the walls can hold.
+
+        Grants of programs count only if the walls confine them and expose no file besides those that the grant names.
         """
         allowed = [
             grant
@@ -192,7 +198,7 @@ class GrantsInForce:
         return with_grants(self._files, allowed)
 
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
-        """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
+        """Raise GateError if the approval contains a grant that the prompt did not offer."""
         offer = self.offer(action, verdict) if approval.scope is not None or approval.patterns else None
         self._open_offer = None
         if offer is None:
@@ -204,7 +210,7 @@ class GrantsInForce:
             raise GateError("the approver returned a grant that was not offered")
 
     def add(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
-        """Record what is granted, and judge by it from now on. Raises LogError."""
+        """Add the grants of an approval, save them if their scope is the workspace, and record them. Raises LogError."""
         for pattern in approval.patterns:
             problem = self._keep(pattern, approval.days) if scope is GrantScope.WORKSPACE else ""
             self._count += 1
@@ -215,7 +221,7 @@ class GrantsInForce:
             self._hold([*self._grants, grant])
 
     def narrow(self, old_grant: Grant, words: Sequence[str]) -> Grant | str:
-        """Replace a grant in force with a narrower one, also in the store; return it, or the reason for no change.
+        """Replace a grant with a narrower one, also in the store. Return the new one, or the reason for no change.
 
         `words` are those of `narrowed`. Raises LogError.
         """
@@ -236,7 +242,7 @@ class GrantsInForce:
         return less
 
     def allow_edits(self, *, on: bool) -> None:
-        """Grant all edits in the workspace for this session, or end that. Raises LogError."""
+        """Add or revoke the session's grant for all edits in the workspace. Raises LogError."""
         self._drop(EDITS)
         if on:
             from harness.policy.grant_offers import all_edits
@@ -247,7 +253,7 @@ class GrantsInForce:
 
     @property
     def allows_edits(self) -> bool:
-        """Whether all edits in the workspace are granted as the mode of that name."""
+        """Whether the mode `edits` is on, which grants all edits in the workspace."""
         return any(grant.id == EDITS for grant in self._grants)
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
@@ -259,7 +265,7 @@ def _answer_first(identity: str) -> str:
 
 
 def _without_programs(offer: Offer | str, asleep: str) -> Offer | str:
-    """Return an offer without the choices that grant a program, since the grant of that name sleeps."""
+    """Return an offer without the choices that grant a program, since the grant with the ID `asleep` is suspended."""
     reason = f"{asleep} sleeps: {_answer_first(asleep)}"
     if isinstance(offer, str):
         return offer

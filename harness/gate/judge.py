@@ -1,4 +1,4 @@
-"""Judging a call: what it means, what the policy decides on it, and what has changed since it was judged."""
+"""Judging of calls: the action of a call, the policy's verdict on it, and changes that make either out of date."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
 
 class Judge:
-    """Prepares and judges calls, anew only where something that matters has changed since."""
+    """Prepares and judges calls. Repeats that only after a change that may affect the result."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class Judge:
     ) -> None:
         """Create a judge.
 
-        `tools` returns the tools on offer, `grants` hold the policy in force, and `unseen` are changes of entry points that
-        no person has seen (see GateState).
+        `tools` returns the tools on offer. `grants` holds the policy in force. `unseen` are changes of entry points that
+        the user has not seen (see GateState).
         """
         self._tools = tools
         self._grants = grants
@@ -55,7 +55,7 @@ class Judge:
 
     @property
     def unseen(self) -> tuple[tuple[str, str], ...]:
-        """Changes of entry points that no person has seen."""
+        """Changes of entry points that the user has not seen."""
         return tuple(self._unseen)
 
     def judge(self, pending: PendingCall) -> tuple[Action, Verdict]:
@@ -76,11 +76,11 @@ class Judge:
     def _prepared(self, call: ToolCall) -> Action:
         self._tools().check_place()
         try:
-            with self._interrupt:  # it has no effects, and may take seconds
+            with self._interrupt:  # preparing has no effects, and may take seconds
                 action = self._tools().prepare(call, self._grants.policy)
         except KeyboardInterrupt:
             raise Interrupted from None
-        # As they were parsed: in the raw text a mark could be spelled with escapes.
+        # Search the parsed arguments: in the raw text a placeholder could be spelled with escapes.
         raw = call.arguments if "\\u" not in call.arguments else json.dumps(dict(action.arguments), ensure_ascii=False)
         mark = self._log.redactor.issued(raw)
         if mark:
@@ -91,12 +91,15 @@ class Judge:
         return action
 
     def verdict(self, action: Action, *, by_person: bool = False) -> Verdict:
-        """Return the verdict on an action now, grants and walls as they are. Raises GateError."""
+        """Return the verdict on an action under the present grants and walls. Raises GateError.
+
+        `by_person`: the user typed the call; one that destroys files then still needs an answer.
+        """
         try:
             if not all(isinstance(facet, _FACETS) for facet in action.facets):
-                raise TypeError("unknown kind of facet")  # noqa: TRY301 - a default would decide it
+                raise TypeError("unknown kind of facet")  # noqa: TRY301 - the policy's default would apply to it
             verdict = self._grants.judge(action, tuple(dict(self._unseen)))
-            if by_person and (reasons := destroys(action)):  # typing it is no answer to that
+            if by_person and (reasons := destroys(action)):  # typing a command does not confirm its destruction
                 verdict = asking_about(verdict, reasons)
         except Exception as error:
             raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
@@ -105,18 +108,18 @@ class Judge:
         return verdict
 
     def mark_changed(self) -> None:
-        """Prepare each call anew from now on: a program that ran may have changed what it means."""
+        """Make `judge` prepare every call again, since a program that ran may have changed the calls' meaning."""
         self._changes += 1
 
     def mark_seen(self) -> None:
-        """Forget the unseen changes: a person saw them with a question, and said yes."""
+        """Forget the unseen changes, since the user saw them at an approval prompt and approved."""
         self._unseen.clear()
 
     def note_changes(self, permit: Permit, result: ToolResult | None, entry_points: Sequence[PlaceChange] = ()) -> None:
-        """Note the possible changes of a call that ran: the meaning of other calls, and unseen entry points.
+        """Note that a call ran, which may change the meaning of other calls and entry points that the user has not seen.
 
-        Without a result another program carries it out, and may change everything that its parts write. `entry_points` are
-        the changed entry points of the watch.
+        Without a result, another program carries out the call and may change all files that its parts write.
+        `entry_points` are the changed entry points that the place watch found.
         """
         action, effects = permit.action, permit.verdict.effects
         for change in entry_points:
@@ -131,9 +134,10 @@ class Judge:
 
 
 def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
-    """Return the files that a call changed; of one that could not report, those that it may have changed.
+    """Return the files that a call changed, or may have changed if it did not report them.
 
-    Only tools of files report. What the parts of any other call write is taken for changed, however it ended.
+    Only file tools report the changed file. For other calls, and for calls that were cut short, this is every file that
+    the parts of the call write.
     """
     if result.changed_path is not None:
         return (result.changed_path,)

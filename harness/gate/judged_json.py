@@ -1,4 +1,4 @@
-"""A judged call as JSON, for programs outside that look at it or answer it; in the words of the log's record `decision`."""
+"""A judged call as JSON, for external programs that check or approve calls. Uses the words of the record `decision`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 SAYS_READS, SAYS_DESTROYS = "says it reads", "says it destroys"
 ONLY_READS, WRITES_NOTHING = "only reads", "writes nothing"
-"""Facts about a tool from outside: two claims of its server, and two properties that the kernel enforces."""
+"""Facts about an external tool: two claims of its server, and two properties that the kernel enforces."""
 
 
 def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]) -> dict[str, JsonValue]:
-    """Return the judged call, the decision and the reasons; arguments and preview whole, with secrets masked by
-    `redact`.
+    """Return the fields of a judged call: arguments, preview, decision and reasons, with secrets masked by `redact`.
 
-    The first `MOST_FACETS` parts are listed, the deciding ones first; `facet_count` is the number of all.
+    Arguments and preview are complete. `facets` has the first `MOST_FACETS` parts, the deciding ones first;
+    `facet_count` is the number of all parts.
     """
     from harness.policy.destruction import destroys
 
@@ -47,7 +47,7 @@ def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]
 
 
 def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[JsonValue]:
-    """Return the parts of a call, each with what was decided on it."""
+    """Return the parts of a call, each with its decision."""
     return [
         {
             "facet": describe(facet_verdict.facet),
@@ -61,7 +61,7 @@ def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[Jso
 
 
 def _told_of(facet: Facet) -> dict[str, JsonValue]:
-    """Return the facts about a tool from outside: its server's claims, and its limits."""
+    """Return the facts about an external tool: its server's claims, and its limits."""
     if not isinstance(facet, ToolUse):
         return {}
     claims = (
@@ -75,7 +75,7 @@ def _told_of(facet: Facet) -> dict[str, JsonValue]:
 
 
 def effect_fields(effects: Effects) -> JsonValue:
-    """Return the effects of a run; the first of many paths, and their number."""
+    """Return the fields of effects. A long list of paths is cut, with a field for the number of all."""
     fields: dict[str, JsonValue] = {
         "network": effects.network,
         **({"hosts": list(effects.hosts)} if effects.hosts else {}),

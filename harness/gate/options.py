@@ -16,19 +16,19 @@ from harness.record import Record
 
 
 class GateOptions(Record):
-    """Options of a gate. None of them lets a call run that the policy and its approver would not."""
+    """Options of a gate. They cannot make a call run that the policy or the approver refuses."""
 
     grants: Sequence[Grant] = ()
     """Grants in force from the beginning."""
     kept: GrantStore | None = None
     """Store for grants of the workspace. Without one, every grant ends with the session."""
     ask_places: AskPlaces = nobody_to_ask
-    """Asks a person about protected places that a granted program changed."""
+    """Asks the user about protected places that a granted program changed."""
     dry_run: bool = False
-    """Whether calls are judged and recorded, and none is run."""
+    """Whether calls are only judged and recorded, and not run."""
     advise: Callable[[Policy, Action, Verdict], Advice] | None = None
-    """Returns what would let a refused call run; the log records it."""
+    """Returns the rules that would let a refused call run, for the log."""
     phrase: Callable[[str, ToolResult], str] | None = None
-    """Takes the name of a tool and its result; returns the content that the model and the log get."""
+    """Returns the content of a result for the model and the log, from the tool's name and its result."""
     begun: GateState = GateState()
     """State of the session from an earlier process."""

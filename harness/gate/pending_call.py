@@ -17,22 +17,22 @@ class PendingCall:
 
     def __init__(self, proposal: Proposal, *, by_person: bool = False) -> None:
         self.proposal = proposal
-        """The present call; an edit at the question replaces it."""
+        """The present call. An edit at the approval prompt replaces it."""
         self.by_person = by_person
         self.edits: list[str] = []
-        """The arguments that it was changed into at the question, redacted, one change after the other."""
+        """Redacted arguments of each edit at the approval prompt, oldest first."""
         self.intent_logged = False
-        """Whether its intent was written: then only an outcome says what was done."""
+        """Whether the intent record is in the log. If so, an outcome record must follow."""
         self.action: Action | None = None
         self.prepared_at = -1
         """Count of changes at which `action` was prepared; see Judge."""
         self.verdict: Verdict | None = None
         self.judged_by: object = None
-        """The facts besides the action that `verdict` is based on. A difference makes it stale."""
+        """The policy and the number of unseen changes that `verdict` is based on. A difference makes it stale."""
         self.checked = -1
-        """The number of the proposal that hooks were asked about."""
+        """Number of the proposal that the hooks were last asked about."""
         self.hook_answers: Sequence[CheckAnswer] = ()
-        """Answers of the hooks about it."""
+        """Answers of the hooks about that proposal."""
 
 
 class CallEnd(Record):
@@ -40,8 +40,8 @@ class CallEnd(Record):
 
     result: ToolResult
     summary: str
-    """The call in a few words, for people."""
+    """Short description of the call, for people."""
     ends_turn: bool = False
-    """Whether the person asked to stop, not only to refuse this call."""
+    """Whether the user stopped the turn, and did not only refuse this call."""
     halts: str = ""
     """Reason of the hook that stopped the run. Empty if none did."""

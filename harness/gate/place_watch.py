@@ -1,7 +1,7 @@
-"""Changes that a granted program made to protected places, compared before it runs and when it has ended.
+"""Changes that a granted program makes to protected places, found by comparing the places before and after its run.
 
-The kernel cannot take a file out of a folder that may be written, so a person looks: until they have answered, the grant by
-which the program ran sleeps, and decides nothing.
+The kernel cannot protect a single file in a writable folder, so the user reviews the changes. Until the user has answered,
+the grant under which the program ran is suspended.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class PlacesQuestion(Record):
     """A question about changed protected places."""
 
     summary: str
-    """The run in a few words. Empty for one of an earlier session."""
+    """Short description of the run. Empty for a run of an earlier session."""
     grants: tuple[Grant, ...]
-    """The grants behind the run, which are suspended now."""
+    """The grants under which the program ran. They are suspended now."""
     changed: PlacesFound
 
 
@@ -48,7 +48,7 @@ def nobody_to_ask(question: PlacesQuestion) -> PlacesAnswer:  # noqa: ARG001 - w
 
 
 class PlaceWatch:
-    """Looks after the protected places around calls in which a granted program runs."""
+    """Compares the protected places before and after calls in which a granted program runs."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PlaceWatch:
         ask: AskPlaces,
         monotonic: Callable[[], float],
     ) -> None:
-        """Take the grants, the records, the tools on offer, the function that asks, and a clock in seconds."""
+        """Make a watch. `tools` returns the tools on offer, `ask` asks the user, and `monotonic` is a clock in seconds."""
         self._grants = grants
         self._records = records
         self._tools = tools
@@ -66,9 +66,9 @@ class PlaceWatch:
         self._monotonic = monotonic
 
     def note(self, permit: Permit) -> NotedBefore | None:
-        """Note the places before a call in which a granted program runs, also the one at whose question it was granted.
+        """Return the state of the places before a call in which a granted program runs; `None` for any other call.
 
-        None for any other call.
+        This includes the call at whose approval prompt the program was granted.
         """
         tool = self._tools()[permit.action.tool]
         if not permit.verdict.programs or not isinstance(tool, WatchedTool):
@@ -81,10 +81,10 @@ class PlaceWatch:
     def settle(
         self, permit: Permit, noted: NotedBefore | None, result: ToolResult
     ) -> tuple[ToolResult, Sequence[PlaceChange]]:
-        """Compare the places; after changes, suspend the grants, record it, ask, and carry out the answer. Raises
-        LogError.
+        """Compare the places with `noted`. After changes, suspend the grants, record that, ask, and carry out the answer.
 
-        Returns the result with a note for the model, and the changed entry points, which lead to no question here.
+        Return the result with a note for the model, and the changed entry points, which are not asked about here.
+        Raises LogError.
         """
         tool = self._tools()[permit.action.tool]
         paths: set[str] = set()
@@ -102,11 +102,11 @@ class PlaceWatch:
             result = replace(result, content=f"{result.content}\n[{note}]")
             if answer in (PlacesAnswer.KEEP, PlacesAnswer.NOBODY):
                 return result, changed.entry_points
-            paths.update(each.path for each in fresh)  # what these hid is seen now
+            paths.update(each.path for each in fresh)  # restoring these may reveal changes that they hid
         return result, ()
 
     def _suspend_and_ask(self, places: PlacesOfTool, permit: Permit, changed: PlacesFound) -> tuple[PlacesAnswer, str]:
-        """Suspend the grants, ask, and carry out the answer; return it, and the note for the model."""
+        """Suspend the grants, ask, and carry out the answer. Return the answer and the note for the model."""
         grants, problem = self._grants.put_to_sleep(permit.verdict.programs, changed.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, changed, problem)
@@ -115,7 +115,7 @@ class PlaceWatch:
         return answer, _note_for_model(changed, answer, returns)
 
     def ask_again(self, grant: Grant) -> PlacesAnswer:
-        """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
+        """Ask about a suspended grant, and carry out the answer. Raises LogError."""
         offered = self._tools()
         tool: object = next((offered[name] for name in grant.pattern.tools if name in offered.names), None)
         if not isinstance(tool, WatchedTool):
@@ -149,17 +149,17 @@ class PlaceWatch:
 
 
 def _is_named(path: str, effects: Effects) -> bool:
-    """Return whether a part of the call, to which a person said yes, names a path to write."""
+    """Return whether the approved call itself names `path` as a path to write."""
     return any(is_within(path, name) for name in effects.named_paths)
 
 
 def words_of(noted: NotedBefore | None) -> str:
-    """Return the note about watched places after a call's confinement; empty without any."""
+    """Return the note about watched places that follows the confinement in the intent. Empty if none are watched."""
     return "" if noted is None else f"; {noted.words}"
 
 
 def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
-    """Return the note for the model."""
+    """Return the note for the model about changed places and the user's answer."""
     names = ", ".join(f"{visible_line(change.path, 200)} {change.description}" for change in places.changes[:MOST_TOLD])
     more = len(places.changes) - MOST_TOLD
     sentence = (

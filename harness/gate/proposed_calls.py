@@ -1,4 +1,4 @@
-"""Calls of a gate that have no outcome yet: their proposals, and the ends of those that did not run."""
+"""Calls of a gate without an outcome: records their proposals, and the ends of calls that did not run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 
 
 class ProposedCalls:
-    """The proposed calls of a session, numbered, each open until its end is recorded."""
+    """The numbered calls of a session. Each is open until its end is recorded."""
 
     def __init__(self, log: ActionLog, records: CallRecords, proposed: int) -> None:
-        """Create the list; `proposed` is the number of calls that were proposed in this session before."""
+        """Create the list. `proposed` is the number of calls that the session has had so far."""
         self._log = log
         self._records = records
         self.proposed = proposed
@@ -30,7 +30,7 @@ class ProposedCalls:
         by_person: bool = False,
         agent: Mapping[str, JsonValue] | None = None,
     ) -> Proposal:
-        """Record that a call is wanted; `edited_from` is the call whose place it takes. Raises LogError."""
+        """Record a proposed call, and return its proposal. `edited_from` is the call that it replaces. Raises LogError."""
         self.proposed += 1
         digest = sha256_of(call.arguments)
         proposal = Proposal(number=self.proposed, call=call, arguments_sha256=digest, turn=turn, step=step)
@@ -39,7 +39,7 @@ class ProposedCalls:
         return proposal
 
     def close(self, proposal: Proposal) -> None:
-        """Count a call as ended, or as left to another program that ends it."""
+        """Remove a call from the open calls: it has ended, or another program carries it out."""
         self._open.pop(proposal.number, None)
 
     def end(self, proposal: Proposal, status: ResultStatus, content: str, error_code: str = "") -> ToolResult:
@@ -52,18 +52,18 @@ class ProposedCalls:
     def end_unjudged(
         self, proposal: Proposal, status: ResultStatus, content: str, reason: str, error_code: str = ""
     ) -> ToolResult:
-        """Record that a call was not judged, and its end. Raises LogError."""
+        """Record that a call was not judged, and its end. Return its result. Raises LogError."""
         self._records.undecided(proposal, reason)
         return self.end(proposal, status, content, error_code)
 
     def skip(self, proposal: Proposal, reason: str) -> ToolResult:
-        """Record a call whose turn never came. Raises LogError."""
+        """Record the end of a call that was not reached, and return its result. Raises LogError."""
         return self.end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {reason}", reason)
 
     def end_all(self, reason: str) -> None:
-        """Record an end for the calls that were cut short. Raises LogError.
+        """Record an end for every open call that did not begin. Raises LogError.
 
-        A call whose last record is its intent gets none: it may have run, and an audit must see that.
+        A call whose last record is its intent gets no end: it may have run, and an audit must see that.
         """
         for proposal in tuple(self._open.values()):
             step = self._log.last_step(proposal.number)

@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 
 class GateState(Record):
-    """A gate's state besides its log and its grants, for continuing the session in another process."""
+    """State of a gate, besides its log and its grants, with which another process continues the session."""
 
     proposed: int = 0
     """Number of proposed calls."""
     unseen: tuple[tuple[str, str], ...] = ()
-    """Changes of entry points that no person has seen: what was done, and the diff."""
+    """Changes of entry points that the user has not seen: a summary and the diff of each."""
 
 
 class Advice(Record):
     """Rules that would let a refused call run; for the author of the policy, never for the model."""
 
     toml: str = ""
-    """Rules to add, as a policy file has them; empty where no further rule lets it run."""
+    """Rules to add, in the form of a policy file. Empty if no further rule lets the call run."""
     reason: str = ""
-    """Reason why there is none."""
+    """Reason why there are no rules to add."""
 
 
 MAX_LOGGED_ARGUMENTS = 64_000
-"""Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
+"""Maximum number of characters of raw arguments in a record. Longer arguments are cut; digest and length are kept."""
 MAX_CUT_ARGUMENTS = 1000
-"""Number of characters kept at the beginning of those."""
+"""Number of characters that a record keeps of longer arguments."""
 MOST_LOGGED_PLACES = 100
-"""Protected places that a record names; it says how many there are."""
+"""Maximum number of protected places that a record names. `place_count` is the number of all."""
 
 
 class Proposal(Record):
-    """A call that the model asked for, with the number under which the log knows it."""
+    """A proposed tool call, with its number in the log."""
 
     number: int
     call: ToolCall
@@ -61,20 +61,20 @@ class Proposal(Record):
     step: int = 0
     """Number of the call in its turn, from 1."""
     arguments_sha256: str = ""
-    """Digest of the whole arguments as received. Decision and intent name it, so that neither can be about another
-    call.
-    """
+    """Digest of the complete arguments as received. The records of decision and intent repeat it to identify the call."""
 
 
 class CallRecords:
-    """Writes the records about calls. Every method raises LogError where the log cannot be written."""
+    """Writes the records about calls. Methods that write raise LogError if the log cannot be written."""
 
     def __init__(self, log: ActionLog) -> None:
-        """Take the log that they go to."""
+        """Write to `log`."""
         self._log = log
 
     def redact(self, text: str) -> str:
-        """Return `text` with secrets masked. INVARIANT: before anything is cut: half a secret is not found."""
+        """Return `text` with secrets masked. INVARIANT: texts are masked before they are cut, since half a secret matches
+        no pattern.
+        """
         return self._log.redactor.redact(text)
 
     def brief(self, action: Action) -> str:
@@ -82,7 +82,7 @@ class CallRecords:
         return visible_line(self.redact(action.summary))
 
     def describe(self, facet: Facet) -> str:
-        """Return in a few words what part of a call a facet is."""
+        """Return a short description of a facet, with secrets masked."""
         return describe_facet(facet, self.redact)
 
     def proposed(
@@ -93,7 +93,7 @@ class CallRecords:
         by_person: bool,
         agent: Mapping[str, JsonValue] | None = None,
     ) -> None:
-        """Record that a call was asked for; `agent` is what another agent said of it that wants it."""
+        """Record a proposed call. `agent` has the facts from another agent that proposed it, if one did."""
         whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
         if agent is not None:
             whose["agent"] = dict(agent)
@@ -145,7 +145,7 @@ class CallRecords:
         )
 
     def checked(self, answer: CheckAnswer, proposal: Proposal | None = None) -> None:
-        """Record what a hook answered; about a call, if there is one."""
+        """Record the answer of a hook. `proposal` is the call that it is about, if any."""
         fields: dict[str, JsonValue] = {} if proposal is None else {"call": proposal.number}
         fields |= {
             "event": answer.event.value,
@@ -179,12 +179,12 @@ class CallRecords:
         )
 
     def record_question(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        """Record that a question is about to be put, and a digest of the shown text; on disk when this returns."""
+        """Record that an approval prompt is about to be shown, with a digest of its text. Syncs the log to disk."""
         shown_sha256 = sha256_of("\n".join((action.preview, *verdict.notes)))
         self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown_sha256}, sync=True)
 
     def record_approval(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
-        """Record an answer; `following` is the number of the next call, which an edit makes."""
+        """Record an answer. `following` is the number of the replacement call, if the answer is an edit."""
         more_fields: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
         if approval.who:
             more_fields["who"] = approval.who
@@ -205,9 +205,10 @@ class CallRecords:
         )
 
     def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "", of: str = "") -> None:
-        """Record a change of what is granted: added, kept, revoked, narrowed (`of` another), or by a mode.
+        """Record a change of a grant: `added`, `kept`, `revoked`, `narrowed` or `mode`.
 
-        `not_kept` says why it is not kept in the workspace, or why its end is not.
+        `of` is the ID of the grant that a narrowed one replaces. `not_kept` is the reason why the workspace's store could
+        not save the grant or its end.
         """
         fields: dict[str, JsonValue] = {
             "grant": grant.id,
@@ -233,7 +234,7 @@ class CallRecords:
     def intent_of(
         self, proposal: Proposal, action: Action, verdict: Verdict, policy_sha256: str, confinement: str
     ) -> dict[str, JsonValue]:
-        """Return the fields of an intent: what is about to be done, and what holds it to that."""
+        """Return the fields of an intent record: the call, its effects, and the confinement that enforces them."""
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
             "tool": action.tool,
@@ -253,11 +254,11 @@ class CallRecords:
         return fields
 
     def intended(self, intent: Mapping[str, JsonValue]) -> None:
-        """Record an intent; on disk when this returns."""
+        """Record an intent, and sync the log to disk."""
         self._log.append("intent", intent, sync=True)
 
     def places_changed(self, call: int, grants: Sequence[Grant], changed: PlacesFound, not_kept: str) -> None:
-        """Record that a command changed protected places, and which grants sleep; on disk when this returns."""
+        """Record changes of protected places and the suspended grants, and sync the log to disk."""
         from harness.place_changes import change_fields
 
         fields: dict[str, JsonValue] = {
@@ -274,7 +275,10 @@ class CallRecords:
     def places_answered(
         self, call: int | None, grants: Sequence[Grant], answer: str, seconds: float, returns: Sequence[PlaceReturn]
     ) -> None:
-        """Record what was answered, and what was put back; `call` is None where that was in an earlier session."""
+        """Record the answer about changed places, and the restored places.
+
+        `call` is `None` if the changes were made in an earlier session.
+        """
         back: list[JsonValue] = [place_return.change.path for place_return in returns if not place_return.problem]
         unchanged: list[JsonValue] = [
             {"path": place_return.change.path, "why": place_return.problem}
@@ -295,7 +299,7 @@ class CallRecords:
         )
 
     def advised(self, proposal: Proposal, advice: Advice) -> None:
-        """Record the rules that would let a refused call run, without secrets."""
+        """Record the rules that would let a refused call run. Records no rules if the call contains a secret."""
         arguments = proposal.call.arguments
         if self.redact(arguments) != arguments or self.redact(advice.toml) != advice.toml:
             advice = Advice(reason="the call holds a secret, and no rule that holds it is written down")
@@ -303,9 +307,9 @@ class CallRecords:
         self._log.append("advice", {"call": proposal.number, **fields})
 
     def record_end(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
-        """Record what a call came to; of one that ran, on disk when this returns.
+        """Record the outcome of a call. If it ran, sync the log to disk.
 
-        `seen_by`: who says so, where the gate did not run it: the name of the agent that did, or `harness exec`.
+        `seen_by`: source of the outcome if the gate did not run the call: the name of an agent, or `harness exec`.
         """
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
@@ -337,19 +341,19 @@ class CallRecords:
 
 
 def sha256_of(text: str) -> str:
-    """Return the digest of a text as the log notes it."""
+    """Return the SHA-256 digest of a text in the log's form."""
     return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
 def policy_fields(policy: Policy) -> dict[str, JsonValue]:
-    """Return the log's fields of a policy that is in force from here on."""
+    """Return the fields of a record about a new policy in force."""
     files: list[JsonValue] = [
         {
             "layer": source.layer.value,
             "path": source.path,
             "sha256": source.sha256,
             "trusted": source.trusted,
-            "text": source.content.decode("utf-8", "replace"),  # all of it: a rule can be read when the file is gone
+            "text": source.content.decode("utf-8", "replace"),  # complete, so that audits need not find the file
         }
         for source in policy.sources
     ]

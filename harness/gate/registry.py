@@ -1,4 +1,4 @@
-"""The tools on offer, by name, and the Action that a call of one of them becomes."""
+"""The tools on offer, by name, and the conversion of a call into an Action."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy.grant_offers import WallsHere
 
 IN_PROCESS = "in process"
-"""Confinement of a tool whose body is the harness's own code, which does what the action says."""
+"""Confinement of a tool whose body is code of the harness itself, which runs in this process."""
 
 
 class ToolRegistry:
@@ -33,12 +33,12 @@ class ToolRegistry:
             self._tools[tool.spec.name] = tool
         placed = [tool for tool in tools if isinstance(tool, PlacedTool)]
         self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in placed))
-        """Most tools work in one folder: it is looked at once."""
+        """Checks of the tools' folders, without duplicates: most tools share one folder."""
         self._roots = {tool.root for tool in placed}
         self._walls = {tool.spec.name: tool.walls for tool in tools if isinstance(tool, ConfinedTool)}
         """The walls of each confined tool."""
         self.specs = tuple(tool.spec for tool in tools)
-        """Each tool's description for a model."""
+        """The tools' descriptions for a model."""
 
     @property
     def names(self) -> Collection[str]:
@@ -47,20 +47,20 @@ class ToolRegistry:
 
     @property
     def workspace(self) -> str:
-        """Absolute path of the folder that the tools work in. Empty if none names a folder, or if they name several."""
+        """Absolute path of the folder that the tools work in. Empty if the tools name no folder, or more than one."""
         return next(iter(self._roots)) if len(self._roots) == 1 else ""
 
     @property
     def level(self) -> str:
-        """This machine's confinement of commands, in a few words."""
+        """Short description of this machine's confinement of commands."""
         return next((walls.level for walls in self._walls.values()), IN_PROCESS)
 
     def confinement(self, name: str, effects: Effects) -> str:
-        """Return the confinement of a call to `effects`, in a few words; `name` may be a question that is not a tool."""
+        """Return a short description of a call's confinement to `effects`. `name` need not be a tool on offer."""
         return self._walls[name].in_words(effects) if name in self._walls else IN_PROCESS
 
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
-        """Return the possible walls of a granted program of the tool `name`."""
+        """Return the walls available to a granted program of the tool `name`."""
         if name in self._walls:
             return self._walls[name].walls_here(policy, name)
         from harness.policy.grant_offers import WallsHere
@@ -99,18 +99,18 @@ class ToolRegistry:
         return action
 
     def __getitem__(self, name: str) -> Tool:
-        """Return the tool of that name, which there is."""
+        """Return the tool of that name. Raises KeyError for an unknown name."""
         return self._tools[name]
 
     def bounds_by_kernel(self, name: str) -> bool:
-        """Say whether the kernel keeps a call of the tool `name` from writing what its effects do not name."""
+        """Return whether the kernel prevents calls of the tool `name` from writing outside their effects."""
         return name in self._walls and self._walls[name].confines
 
 
 def _check_action(action: object, call: ToolCall) -> None:
-    """Raise TypeError unless a tool prepared the very call that it was given, under its own name.
+    """Raise TypeError unless `action` is an Action for `call` and its tool.
 
-    INVARIANT: what is judged, logged and run is what the model proposed.
+    INVARIANT: the call that is judged, logged and run is the call that the model proposed.
     """
     if not isinstance(action, Action):
         raise TypeError(f"expected an Action, got {type(action).__name__}")

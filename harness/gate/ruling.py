@@ -23,7 +23,7 @@ NO_DETOUR = "Do not retry this call as it is, and do not get at what was refused
 
 
 class _Seal:
-    """Validity of a Permit: that very permit, one use, and not before the intent is on disk."""
+    """Validity of a Permit: valid for one Permit object, for one use, and only after the intent is on disk."""
 
     __slots__ = ("armed", "permit")
 
@@ -34,7 +34,7 @@ class _Seal:
 
 @final
 class Permit(Record):
-    """Leave to run one action once. Only the gate makes one: a copy or a change of one cannot be redeemed."""
+    """Permission to run one action once. Only the gate makes permits: a copied or changed permit cannot be redeemed."""
 
     proposal: Proposal
     action: Action
@@ -43,19 +43,19 @@ class Permit(Record):
     seal: _Seal
 
     def redeem(self) -> Action:
-        """Return the action to run, and spend the permit.
+        """Return the action to run, and make the permit invalid.
 
-        Raises GateError if the permit was not made by the gate for this action, is not logged yet, or is spent.
+        Raises GateError if the gate did not make this permit, if its intent is not logged yet, or if it was redeemed before.
         """
         if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
             raise GateError("a call was about to run without a valid permit")
         self.seal.armed = False
-        self.seal.permit = None  # each would keep the other, and with them the action, which may hold a whole file
+        self.seal.permit = None  # breaks a reference cycle: the action may hold a whole file
         return self.action
 
 
 class Refusal(Record):
-    """A call that does not run, and why."""
+    """A call that is not allowed to run, and the reason."""
 
     proposal: Proposal
     action: Action
@@ -64,7 +64,7 @@ class Refusal(Record):
     decision: Decision
     """DENY or BLOCK."""
     text: str
-    """For the model: who refused, what, why, and what to do instead."""
+    """Refusal message for the model; see `refusal_text`."""
 
     @property
     def replacement_call(self) -> ToolCall | None:
@@ -75,7 +75,7 @@ class Refusal(Record):
 
     @property
     def ends_turn(self) -> bool:
-        """Whether the person asked to stop, not only to refuse this call."""
+        """Whether the user stopped the turn, and did not only refuse this call."""
         return self.approval is not None and self.approval.answer is Answer.STOP
 
 
@@ -90,9 +90,9 @@ def rule_on(
     unattended: Decision,
     describe: Callable[[Facet], str] = describe_facet,
 ) -> Ruling:
-    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total.
+    """Return the ruling for a verdict and, if the verdict is CONFIRM, for the answer. Pure and total.
 
-    `describe` says in a few words what part of a call a refusal is about.
+    `describe` returns a short description of the part of the call that a refusal is about.
     """
     match verdict.decision:
         case Decision.AUTO:
@@ -154,7 +154,7 @@ def refusal_text(
 
 
 def _without_packaged_folder(facet: FacetVerdict) -> tuple[str, str]:
-    """Return the deciding rule and the reason; for a shipped policy without the folder of its installation."""
+    """Return the deciding rule and the reason. For a shipped policy, the folder of its file is removed from both."""
     if facet.layer is not Layer.SHIPPED or facet.origin is None:
         return facet.by, facet.reason
     folder = "".join(facet.origin.file.rpartition("/")[:2])

@@ -1,4 +1,4 @@
-"""A tool: what it says of itself, how it prepares a call into an Action, its body, and one run of that (`Attempt`)."""
+"""A tool: its description, its preparation of a call into an Action, its body, and one run of the body (`Attempt`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Arguments = Mapping[str, JsonValue]
 TIME_OVER = "the time of the run was over"
 """Reason why a body did not begin."""
 CUT_SHORT = "Interrupted by the person; the call may be done in part."
-"""Text for the model about an interrupted call."""
+"""Result of an interrupted call for the model."""
 _TOOLS_MAY_SAY = (
     ResultStatus.OK,
     ResultStatus.FAILED,
@@ -33,7 +33,7 @@ _TOOLS_MAY_SAY = (
     ResultStatus.INTERRUPTED,
     ResultStatus.CRASHED,
 )
-"""That a call was denied, or did not run, is not for its tool to say."""
+"""Statuses that a tool may return. Only the gate reports a call as denied or not run."""
 
 
 class ToolOutput(Record):
@@ -43,10 +43,10 @@ class ToolOutput(Record):
     status: ResultStatus = ResultStatus.OK
     exit_code: int | None = None
     output_bytes: int | None = None
-    """Size of the whole output (default: the length of `content`)."""
+    """Size of the complete output. `None`: the length of `content`."""
     truncated: bool = False
     printed: str | None = None
-    """A command's own output, if `content` holds more than that; see ToolResult."""
+    """Output of the command alone, if `content` has further text; see ToolResult."""
     terminal: bool = False
     """See ToolResult."""
     changed_path: str | None = None
@@ -56,7 +56,7 @@ class ToolOutput(Record):
     extra: Mapping[str, JsonValue] = {}
     """Further facts as JSON; see ToolResult."""
     attachments: tuple[Attachment, ...] = ()
-    """Their bytes are stored already."""
+    """Attachments, whose bytes are stored already."""
 
 
 class Tool(Protocol):
@@ -68,28 +68,28 @@ class Tool(Protocol):
         ...
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action of `call`: paths resolved, command parsed, preview made. Has no effects.
+        """Return the action of `call`, with resolved paths, parsed command and preview. Has no effects.
 
-        `arguments` fit the schema. The action describes the tool (`Action.described`); without that, the gate knows only
-        the tool's name. Raises ToolError for a call that cannot be prepared.
+        `arguments` fit the schema. The action should describe the tool (`Action.described`); otherwise the gate knows
+        only the tool's name. Raises ToolError for a call that cannot be prepared.
         """
         ...
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Do it within `effects`, and return what the model shall read. Called by the registry only.
+        """Carry out `action` within `effects`, and return the output for the model. Called by the gate only.
 
-        Raises ToolError for what cannot be done, KeyboardInterrupt when it was interrupted and everything it started
-        is gone.
+        Raises ToolError if the action fails, and KeyboardInterrupt if it was interrupted and all its processes have
+        ended.
         """
         ...
 
 
 @runtime_checkable
 class LimitedTool(Protocol):
-    """A tool whose calls are bounded by limits: seconds of a command, characters of a result."""
+    """A tool whose calls obey limits, such as seconds of a command and characters of a result."""
 
     def under(self, limits: Limits) -> Tool:
-        """Return the same tool under `limits`, which are filled."""
+        """Return the same tool under `limits`, in which every limit is set."""
         ...
 
 
@@ -98,51 +98,51 @@ class TimedTool(Protocol):
     """A tool whose calls may take long, and can be ended before they are done."""
 
     def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
-        """Do as `run`, and end the call after `seconds` at the latest, however long it might have asked for.
+        """Do as `run`, but end the call after at most `seconds`, even if the call asks for more time.
 
-        None: the run has no limit of time.
+        `None`: no time limit.
         """
         ...
 
 
 class Neighbour(Record):
-    """Surroundings of a call that runs beside others, on a thread other than the gate's, without KeyboardInterrupt."""
+    """Context of a call that runs in parallel with others, on a thread without KeyboardInterrupt."""
 
     stops: Callable[[], int]
-    """Returns the number of requests to stop since its group began. The first ends it, the second ends it at once."""
+    """Returns the number of requests to stop since the group began. The first ends the call, the second kills it."""
     stop_all: Callable[[], None]
     """Asks the whole group to stop."""
     in_turn: Callable[[Callable[[str], None], str], None]
-    """Calls the first with the second, a text, on the gate's thread when the turn of this call has come."""
+    """Schedules the call of a function with a text, on the gate's thread, when it is this call's turn."""
     call: int = 0
     """Number of the call in the log."""
     alike: tuple[int, ...] = ()
-    """The numbers of the calls of its group that are of the same tool, its own included, in their order."""
+    """Numbers of all calls of the group to the same tool, in order. Includes this call."""
 
 
 @runtime_checkable
 class BesideTool(Protocol):
-    """A tool whose calls, as far as they only read, may run beside others of one reply."""
+    """A tool whose read-only calls may run in parallel with other calls of the same reply."""
 
     @property
     def runs_beside(self) -> bool:
-        """Whether they may now."""
+        """Whether its calls may run in parallel now."""
         ...
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
-        """Do the same as `run` on any thread, beside others, for `seconds` at most (`None`: no time limit).
+        """Do as `run`, on any thread and for at most `seconds` (`None`: no time limit).
 
-        INVARIANT: state in this process is guarded against other threads.
+        INVARIANT: the method is thread-safe.
         """
         ...
 
 
 @runtime_checkable
 class SeenTool(Protocol):
-    """A tool that is shown whole at its first question, and keeps that a person has seen it."""
+    """A tool whose complete description is shown at its first approval prompt, and that stores that the user saw it."""
 
     def keep_seen(self, action: Action) -> None:
-        """Keep that a person saw what a question about `action` shows, and said yes. Raises ToolError: then it does not run."""
+        """Store that the user saw the prompt for `action` and approved. If this raises ToolError, the call does not run."""
         ...
 
 
@@ -161,39 +161,39 @@ class PlacedTool(Protocol):
 
 
 class CallWalls(Protocol):
-    """Walls for calls, by their effects."""
+    """Walls that confine calls to their effects."""
 
     @property
     def confines(self) -> bool:
-        """Whether this machine can keep calls from writing and from the network."""
+        """Whether this machine can prevent calls from writing and from using the network."""
         ...
 
     @property
     def level(self) -> str:
-        """This machine's confinement of calls, in a few words: `Landlock 7, seccomp`, or `none: ...` and the reason."""
+        """Short description of this machine's confinement: `Landlock 7, seccomp`, or `none: ...` with the reason."""
         ...
 
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
-        """Return the possible walls of a granted program of `tool`, in the present workspace."""
+        """Return the walls available to a granted program of `tool`, in the present workspace."""
         ...
 
     def in_words(self, effects: Effects) -> str:
-        """Return in the same words what will hold a call to `effects`."""
+        """Return the confinement of a call to `effects`, in the words of `level`."""
         ...
 
 
 class NotedBefore(Protocol):
-    """The protected places of a workspace as they were before a call."""
+    """State of the protected places of a workspace before a call."""
 
     @property
     def words(self) -> str:
-        """Number of places, and the parts that were not examined."""
+        """Short text: the number of places, and the parts that were not examined."""
         ...
 
     def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
-        """Return the changes since; copies of the earlier contents are stored then.
+        """Return the changes since the call began. If there are any, store copies of the earlier contents.
 
-        `forbidden` is the present value of the argument of `note`: a new path in it was created since.
+        `forbidden` is the present value of the argument of `note`. Paths that are new in it were created since.
         """
         ...
 
@@ -202,14 +202,14 @@ class PlacesOfTool(Protocol):
     """The protected places of the workspace that a tool works in."""
 
     def note(self, also: Sequence[str], forbidden: Sequence[str] | None = ()) -> NotedBefore:
-        """Look at them, and at further files (absolute paths) that lie there.
+        """Return the present state of the places, and of the further files `also` (absolute paths).
 
-        `forbidden` are the names of all files that a rule forbids to write; None where they cannot be looked for.
+        `forbidden` are the names of all files that a rule protects from writing; `None` if they could not be searched for.
         """
         ...
 
     def with_differences(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
-        """Return changes of an earlier session with their differences, as far as copies exist."""
+        """Return changes of an earlier session with their diffs, as far as copies exist."""
         ...
 
     def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:
@@ -219,17 +219,17 @@ class PlacesOfTool(Protocol):
 
 @runtime_checkable
 class WatchedTool(Protocol):
-    """A tool whose calls may change protected places, past all walls."""
+    """A tool whose calls may change protected places despite all walls."""
 
     @property
     def places(self) -> PlacesOfTool:
-        """These places."""
+        """The protected places of the tool's workspace."""
         ...
 
 
 @runtime_checkable
 class ConfinedTool(Protocol):
-    """A tool whose calls run in processes that the kernel can hold to their effects."""
+    """A tool whose calls run in processes that the kernel can confine to their effects."""
 
     @property
     def walls(self) -> CallWalls:
@@ -238,22 +238,22 @@ class ConfinedTool(Protocol):
 
 
 class Attempt:
-    """One run of a tool's body, as a `with` block: it takes what the body returns, and turns what it raises into an output."""
+    """One run of a tool's body, as a `with` block. Takes the return value, and turns exceptions into an output."""
 
     def __init__(self, call: ToolCall, monotonic: Callable[[], float], *, since: float | None = None) -> None:
-        """Begin to measure, or take that it began at `since`; `monotonic` is a clock in seconds."""
+        """Start the measurement of time now, or at the earlier time `since`. `monotonic` is a clock in seconds."""
         self._call = call
         self._monotonic = monotonic
         self._started = monotonic() if since is None else since
         self._seconds = 0.0
         self._output: ToolOutput | None = None
         self.is_started = False
-        """Whether the body was entered; an interrupt before that has done nothing."""
+        """Whether the body was entered. An interrupt before that leaves the call without effect."""
         self.fault: ChangedCodeError | None = None
-        """An error that ends the run once the outcome is recorded."""
+        """Error that ends the run after the outcome is recorded."""
 
     def take(self, output: object) -> None:
-        """Use the body's return value. Raises TypeError if it could not be recorded or sent."""
+        """Store the body's return value. Raises TypeError if it cannot be recorded or sent to a model."""
         if not isinstance(output, ToolOutput):
             raise TypeError(f"expected a ToolOutput, got {type(output).__name__}")
         if not isinstance(output.content, str):
@@ -268,18 +268,18 @@ class Attempt:
         self._output = replace(output, extra=_checked(output.extra)) if output.extra else output
 
     def not_begun(self, reason: str) -> None:
-        """Take that the body was not entered. The intent is on disk, so that the log wants an end."""
+        """Store an output for a body that was not entered. The log needs an outcome, since the intent is on disk."""
         content = f"Error: the call was not run: {reason} before it began."
         self._output = ToolOutput(content=content, status=ResultStatus.FAILED, output_bytes=0)
 
     def __enter__(self) -> Self:
-        """Nothing is done yet."""
+        """Return the attempt itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Note what was raised as an output. GeneratorExit and their like pass through."""
+        """Turn an exception into an output. GeneratorExit and other BaseExceptions pass through."""
         self._seconds = self._monotonic() - self._started
         match error:
             case None:
@@ -296,7 +296,7 @@ class Attempt:
                 self.not_begun("the person interrupted")
             case KeyboardInterrupt():
                 self._output = ToolOutput(content=CUT_SHORT, status=ResultStatus.INTERRUPTED)
-            case Exception() | SystemExit():  # a bug in a tool is an error result, not the end
+            case Exception() | SystemExit():  # a bug in a tool gives an error result, and does not end the run
                 content = f"Error: the tool {self._call.name} crashed: {said_by(error)}"
                 self._output = ToolOutput(content=content, status=ResultStatus.CRASHED)
             case _:
@@ -304,7 +304,7 @@ class Attempt:
         return True
 
     def result(self, redact: Callable[[str], str]) -> ToolResult:
-        """Return the result as the model and the log may have it: redacted."""
+        """Return the result for the model and the log, with secrets masked."""
         output = self._output
         if output is None:
             raise RuntimeError("the body of a tool neither returned nor raised")
@@ -353,7 +353,7 @@ def _redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
 
 
 def said_by(error: BaseException) -> str:
-    """Return the message of any exception, if it has one."""
+    """Return the type and the message of an exception, or only its type if the message cannot be formed."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - its own __str__ may be the bug

@@ -1,5 +1,5 @@
-"""The features: each folder is one, with its engine, its commands and its words.
+"""The features. Each folder is one feature, with its engine, its commands and its texts.
 
-The rooms outside do not import these folders, and the folders do not import one another, but for the two lists in
-tests/test_imports.py.
+No package outside imports these folders, and the folders do not import one another. The two lists in
+tests/test_imports.py are the exceptions.
 """

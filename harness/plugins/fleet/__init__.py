@@ -1,4 +1,4 @@
 """Many tasks: `harness batch` on one machine, `harness worker` and `harness queue` on several.
 
-Read batch/ first: tasks, each in a folder of its own. queue/ shares a batch out over many workers.
+Read batch/ first: it runs tasks, each in its own folder. queue/ distributes the tasks of a batch to many workers.
 """

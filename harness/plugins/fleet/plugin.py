@@ -1,4 +1,4 @@
-"""What a fleet adds: `harness batch`, `harness worker` and `harness queue`."""
+"""Commands of the plugin `fleet`: `harness batch`, `harness worker` and `harness queue`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Return a part and the number of parts: 2 and 8 for `2/8`. Raises ArgumentTypeError."""
+    """Parse the number of a part and the number of parts: 2 and 8 for `2/8`. Raises ArgumentTypeError."""
     part, _, parts = text.partition("/")
     number_of_part, number_of_parts = positive_integer(part), positive_integer(parts)
     if number_of_part > number_of_parts:
@@ -31,14 +31,14 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def key_name(text: str) -> str:
-    """Return the name of an API key, which names a queue. Raises ArgumentTypeError, for example for a key itself."""
+    """Return the name of an API key, by which a queue is chosen. Raises ArgumentTypeError, for example for the key itself."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,23}", text):
         raise ArgumentTypeError("not a name of a key (up to 24 of a-z, 0-9, - and _); never give the key itself")
     return text
 
 
 def pace(text: str) -> tuple[int, float]:
-    """Return a count and seconds: 10 and 60.0 for `10/60`. Raises ArgumentTypeError."""
+    """Parse a count and a number of seconds: 10 and 60.0 for `10/60`. Raises ArgumentTypeError."""
     count, _, seconds = text.partition("/")
     return positive_integer(count), number(seconds)
 

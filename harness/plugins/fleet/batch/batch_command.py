@@ -1,4 +1,4 @@
-"""`harness batch`: many tasks, several at once, each in a process of its own."""
+"""`harness batch`: runs many tasks in parallel, each in its own process."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from harness.terminal.console import Console, complain, look_here
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return the folders of this machine that the tasks work on, links followed. Raises UsageError."""
+    """Return the local folders that the tasks work on, with links resolved. Raises UsageError."""
     return tuple(dict.fromkeys(workspace_folder(task.cwd or arguments.cwd) for task in tasks if task.source is None))
 
 
 def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
-    """Return the folder of a batch, and make it where it is missing. Raises UsageError.
+    """Return the output folder of a batch, and create it if it is missing. Raises UsageError.
 
-    No link in one of `folders` may lead to it, or to the folder of a task in it.
+    A link in one of `folders` must not lead to it, or to the folder of a task in it.
     """
     out = output_path(path, folders, shown_as="--out")
     for task in tasks:
@@ -63,7 +63,7 @@ def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
 def write_summary(
     out: str, outcomes: Sequence[TaskOutcome], code: int, *, shard: tuple[int, int] | None, seconds: float
 ) -> tuple[str, ...]:
-    """Write a line for each task, and one object for all. Return what went wrong, in words."""
+    """Write the two summary files: JSON Lines with a line per task, and a JSON object for all. Return the problems."""
     summary: dict[str, JsonValue] = {
         "v": 1,
         "tasks": len(outcomes),
@@ -87,10 +87,10 @@ def write_summary(
 
 
 class BatchReports:
-    """The reports on all tasks of a batch. Their places are checked before the batch begins."""
+    """The reports on all tasks of a batch. Their paths are checked before the batch begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
-        """Raise UsageError for a report that cannot be written, or that would overwrite what the batch needs."""
+        """Check the paths. Raises UsageError for a report that cannot be written, or that would overwrite a needed file."""
         self._out = out
         self._with_answer: bool = arguments.report_answer
         self._heads = State.of(environment).heads
@@ -109,7 +109,7 @@ class BatchReports:
             self._job = job_in(environment)
 
     def write(self, outcomes: Sequence[TaskOutcome], code: int) -> tuple[str, ...]:
-        """Write the reports, and tell GitHub. Return what went wrong, in words."""
+        """Write the reports, and report to GitHub if this is a GitHub job. Return the problems."""
         if self._reports is None and self._job is None:
             return ()
         runs = runs_of(self._out, outcomes, self._heads)
@@ -122,14 +122,14 @@ class BatchReports:
 
 
 def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[ReportedRun]:
-    """Return the runs of a batch for a report. Each reads its result and its log when it is asked for them."""
+    """Return the runs of a batch for a report. Each run reads its result and log on first access."""
 
     reading = _Reading(out, heads)
     return cast("Sequence[ReportedRun]", [_Run(outcome, reading) for outcome in outcomes])
 
 
 def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
-    """Yield the files that the batch, its runs or a CI runner reads. No report may take their place."""
+    """Yield the files that the batch, its runs or a CI runner reads. A report must not overwrite them."""
     yield from State.of(environment).guarded
     yield from runner_files(environment)
     yield from (path for path in (arguments.tasks, *(arguments.policy or ()), arguments.system) if path)
@@ -137,7 +137,7 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
 
 
 def _reserved_paths(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
-    """Yield the files of the batch, and the folders of its tasks, that a report would lie in."""
+    """Yield the files and task folders of the batch that a report would overwrite or be placed in."""
     names = {task.id for task in tasks}
     for report in reports:
         path = os.path.realpath(report.partition(":")[2])
@@ -147,7 +147,7 @@ def _reserved_paths(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> 
 
 
 class _Run:
-    """A ReportedRun that is read when it is asked for: thousands of them are never in memory with what their logs hold."""
+    """A ReportedRun that is read on access, so that the logs of thousands of runs are never in memory together."""
 
     __slots__ = ("_outcome", "_reading")
 
@@ -160,7 +160,7 @@ class _Run:
 
 
 class _Reading:
-    """Reads results and logs of a batch; of each it keeps the last, which is asked for again and again."""
+    """Reads results and logs of a batch. Caches the last run, since reports read many of its fields in a row."""
 
     def __init__(self, out: str, heads: str) -> None:
         self._out = out
@@ -179,7 +179,7 @@ class _Reading:
         result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
         if outcome.code is None or result is None or type(attempt) is not int:
             return _without_facts(outcome, outcome.problem or "there is no result")
-        log = folder.log(attempt)  # found by its place, since the folder of the batch may have been moved
+        log = folder.log(attempt)  # not the path in the result, since the folder of the batch may have been moved
         if not os.access(log, os.R_OK):
             return _without_facts(outcome, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
@@ -196,7 +196,7 @@ def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
 
 
 def _without_facts(outcome: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
-    """Return a result object for a task that has none, so that reports do not leave it out."""
+    """Return a result object for a task without a result, so that reports include the task."""
     return result_object(
         RunFacts(),
         answer="",
@@ -214,7 +214,7 @@ def _without_facts(outcome: TaskOutcome, problem: str) -> Mapping[str, JsonValue
 
 
 def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
-    """Return the tasks of a batch, out of a file of tasks or of instances of a benchmark. Raises UsageError."""
+    """Return the tasks of a batch, from a file of tasks or of benchmark instances. Raises UsageError."""
     if arguments.source:
         return read_instances(arguments.tasks, arguments.repos or REPOS)
     if arguments.repos:
@@ -223,9 +223,9 @@ def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
 
 
 def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> tuple[str, Uploads | None]:
-    """Return the folder of a batch, as `check_out` does; with results at a URL, also the uploads.
+    """Return the folder of a batch, as `check_out` does, and the uploads if the results are at a URL.
 
-    The folder then holds the finished tasks of the URL. Raises UsageError.
+    For a URL without a queue, download the finished tasks into the folder first. Raises UsageError.
     """
     folders = folders_of(arguments, tasks)
     if "://" not in arguments.out:
@@ -234,7 +234,7 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequen
     results = Results.at(arguments.out)
     out = check_out(working_folder(arguments.out, State.of(environment)), folders, tasks)
     uploads = Uploads(results, out, tasks)
-    if not arguments.queue:  # the queue chooses which attempt is published, and brings what is
+    if not arguments.queue:  # with a queue, `queued` downloads the attempts that the queue chose
         uploads.bring()
     return out, uploads
 
@@ -242,8 +242,8 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequen
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run the unfinished tasks of a file. Return the worst of their exit codes.
 
-    Raises UsageError before any run: for an invalid line of the file, a report that could not be written, a folder
-    with results of other settings, and an unusable URL of the results.
+    Before any run, raises UsageError for an invalid line of the file, a report that could not be written, a folder with
+    results of other settings, and an unusable URL of the results.
     """
     fix_modes(State.of(environment), complain)
     checked_queue_flags(arguments)
@@ -287,7 +287,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _with_result(
     arguments: Namespace, out: str, tasks: Sequence[Task]
 ) -> Iterator[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]:
-    """Yield the tasks that have a result, with folder and settings. The pool reports those that cannot begin."""
+    """Yield folder, task and settings of each task with a result. Skip invalid settings, which the pool reports."""
     for task in tasks:
         folder = TaskFolder(os.path.join(out, task.id))
         if not os.path.lexists(folder.result):
@@ -302,7 +302,7 @@ def _show(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str,
     console = Console(sys.stdout, look_here(sys.stdout, environment))
     tell(outcomes, console)
     if console.broken:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that writing what is buffered at exit does not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the flush at exit does not fail again
         if is_soft(code):
             return Exit.BROKEN_PIPE
     return code
