@@ -63,7 +63,7 @@ class CallChecks(Protocol):
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
         """Return the hooks' answers about a call before it runs. The verdict is AUTO or CONFIRM.
 
-        The hooks get `seconds` in all (`None`: no limit). Raises Interrupted if the user stopped them.
+        Each hook gets at most `seconds` (`None`: no limit). Raises Interrupted if the user stopped a hook.
         """
         ...
 

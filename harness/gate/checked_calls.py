@@ -51,7 +51,7 @@ class CheckedCalls:
     def look_at(self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool) -> tuple[ToolResult, str]:
         """Return a result with the hooks' notes for the model, and the reason of a hook that stops the run.
 
-        The reason is empty if no hook stops the run. The hooks are asked only if the call `ran`. Raises LogError.
+        The reason is empty if no hook stops the run. Asks the hooks only if the call `ran`. Raises LogError.
         """
         answers: Sequence[CheckAnswer] = ()
         if ran:
