@@ -24,7 +24,7 @@ _ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
 
 
 class HookCase(Record):
-    """One subject for hooks. INVARIANT: secrets are masked in all its output."""
+    """An event that hooks examine, with its call or session. INVARIANT: secrets are masked in all its output."""
 
     event: CheckEvent
     session: str
@@ -44,7 +44,7 @@ class HookCase(Record):
 
 
 class SaidByHook(Record):
-    """A hook's answer; not yet masked, made visible or cut."""
+    """A hook's answer, before its texts are masked, made visible and cut."""
 
     decision: Decision = Decision.AUTO
     """Decision of the hook. AUTO means no objection."""
@@ -64,9 +64,9 @@ class HookForm(Record):
     name: str
     """The value of `form` in the configuration."""
     question_of: Callable[[HookCase], dict[str, JsonValue]]
-    """Returns the input of a hook."""
+    """Function that returns the input of a hook."""
     answer_in: Callable[[Mapping[str, JsonValue]], SaidByHook]
-    """Returns the decision of an answer. Raises NoAnswerError for an answer of another form."""
+    """Function that parses the output of a hook. Raises NoAnswerError for another form."""
     workspace_variable: str = ""
     """The variable that names the workspace to hooks that start there. Empty if hooks start in `/`."""
     notes_of: tuple[CheckEvent, ...] = ()

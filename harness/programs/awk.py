@@ -1,4 +1,4 @@
-"""awk: its options, and awk programs read far enough to know that they only print.
+"""awk: its options, and a check that awk programs only print.
 
 Nothing here runs or rewrites a program. A command is not covered if its program may write a file, run a program, or
 read a file that no operand names. The same holds if a slash may be either a division or the start of a regular
@@ -35,7 +35,7 @@ _PLAIN = r"[A-Za-z0-9_ \t.$()+*%,-]*"
 
 
 def program_problem(text: str) -> str:
-    """Return the reason why an awk program is not vouched for, in a few words; empty if it only prints."""
+    """Return the reason why an awk program is not covered, in a few words. Empty if it only prints."""
     # In some character sets, the second byte of a character may be one of these ASCII characters.
     if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", text):
         return "its program mixes characters in a way that depends on the character set"
@@ -43,7 +43,7 @@ def program_problem(text: str) -> str:
 
 
 class _Reader:
-    """A cursor over the tokens of a program."""
+    """A reader of the tokens of a program."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -177,7 +177,7 @@ def _no_lists(parsed: Parsed, use: Use) -> Use:
 
 
 def _packages(parsed: Parsed, use: Use) -> Use:
-    """Refuse an operand of pkg-config that may be a file of definitions."""
+    """Return a gap for an operand of pkg-config that may be a file of definitions."""
     plain = all(
         type(word) is str and re.fullmatch(r"[A-Za-z0-9_.+-]+|[<>=!]+", word) and not word.endswith(".pc")
         for word in parsed.operands

@@ -378,7 +378,7 @@ def reference_logs(parsed: Parsed, use: Use) -> Use:
 
 
 def remotes(parsed: Parsed, use: Use) -> Use:
-    """Refine `git remote -v update`: the subcommand may follow an option."""
+    """Refine `git remote`. A subcommand may follow an option: `git remote -v update`."""
     if parsed.operands:
         return _changes(use, network=True)
     return _shows_settings(use) if parsed.has("-v") else use

@@ -32,7 +32,7 @@ _PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "*.md", "*.markdown", "pyp
 
 
 def _ruff(parsed: Parsed, use: Use, *, writes: bool) -> Use:
-    """Refine ruff. It only looks with --isolated and --no-cache, which ignore the configuration and keep no cache.
+    """Refine ruff. It is `LOOKS` only with both --isolated, which ignores the configuration, and --no-cache.
 
     The configuration can make it fix files (`fix = true`), write its cache anywhere (`cache-dir`), and `extend` any
     file, of which it prints the first line that is not TOML. All tested with ruff 0.17.

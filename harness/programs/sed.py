@@ -1,7 +1,7 @@
 """GNU sed: its options, and a check that its scripts only edit the output.
 
-Nothing here runs or rewrites a script. A command is not covered if its script contains anything else than the commands
-below: `w`, `r`, `e`, a flag of `s` that writes or runs, or a form that versions of sed read differently.
+Nothing here runs or rewrites a script. A command is not covered if its script contains more than the commands listed
+below. Not listed are `w`, `r`, `e`, flags of `s` that write or run, and forms that versions of sed read differently.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def names_only(parsed: Parsed, use: Use) -> Use:
 
 
 ANYTHING_ELSE = runs(operands="")
-"""Model of such a program without a subcommand. It prints help or its version, but may run code of the project."""
+"""Model of a build tool without a subcommand. It prints help or its version, but may run code of the project."""
 
 
 def name_first(parsed: Parsed, use: Use) -> Use:

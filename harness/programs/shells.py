@@ -99,7 +99,7 @@ def _problem_of_unknown(words: Sequence[str]) -> str:
 
 
 def _is_number(word: str) -> bool:
-    """Return whether a word is an integer for sure. An `Unknown` word is if bash always expands it to one (`$#`)."""
+    """Return whether a word is certainly an integer, or an `Unknown` word that bash expands to one (`$#`)."""
     if isinstance(word, Unknown):
         return word.integer
     digits = word.removeprefix("-").removeprefix("+")

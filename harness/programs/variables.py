@@ -21,7 +21,7 @@ HARMLESS = frozenset(
     "CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES TZ LANG LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES "
     "LC_NUMERIC LC_TIME".split()
 )
-"""Variables that do not change that a program only reads. They select colours, widths, languages and times.
+"""Variables that cannot make a reading program write or run anything. They select colours, widths, languages, times.
 
 INVARIANT: no program takes a path or a program from one of them. (TZ=:FILE reads a file of time zones, and prints
 none.)

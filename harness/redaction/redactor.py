@@ -17,7 +17,7 @@ from harness.regex import regex
 ROUNDS = 8
 """Maximum number of passes over a text. A secret right before another one is found in the second pass only."""
 _MOST_MARKS_KEPT = 4_096
-"""Number of secrets whose marks are cached, so that a frequent secret is hashed once."""
+"""Maximum number of secrets whose marks are cached, so that a frequent secret is hashed once."""
 
 _DIGEST = regex("[0-9a-f]{64}")
 _SESSION = regex("[0-9a-f]{12}")

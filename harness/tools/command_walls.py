@@ -371,7 +371,7 @@ def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
 
 
 def _without_named(places: Sequence[str], effects: Effects) -> tuple[str, ...]:
-    """Return `places` without those that the command names to write. The user has approved writing those."""
+    """Return `places` without those that contain a path which the command names to write and the user approved."""
     return tuple(place for place in places if not any(is_within(name, place) for name in effects.named_paths))
 
 

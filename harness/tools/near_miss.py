@@ -3,7 +3,7 @@
 It never finds a match. Pure functions.
 
 The input of every step is bounded, so that the worst file takes less than half a second; a test counts the steps. The
-time of a step is linear in its bounded input, except for the comparison of a few words.
+time of a step is at most linear in its bounded input, except for the comparison of a few words.
 """
 
 from __future__ import annotations
