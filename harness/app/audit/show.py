@@ -541,7 +541,7 @@ def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
             # RFC 3339 allows the second 60, datetime does not. It counts as the last moment of its minute.
             moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", time_text))
         if moment.tzinfo is not None:  # RFC 3339 requires an offset; without one, the time zone is unknown
-            # RFC 3339 requires an offset; without one, the time zone is unknown
+            # The format of the log, so that times can be compared as texts. strftime does not pad the year.
             return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError, OSError):
         pass
