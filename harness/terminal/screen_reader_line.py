@@ -1,4 +1,4 @@
-"""The line at the prompt for screen readers and TERM=dumb: the terminal edits it, and nothing is painted anew."""
+"""The line at the prompt for screen readers and TERM=dumb: the terminal itself edits it, and no text is repainted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.text.visible import visible, visible_line
 CONTINUED = ". "
 _AT_ONCE = 65_536
 _PASTE_SECONDS = 0.02
-"""A Tab behind which more comes within this time was pasted, and is text."""
+"""Seconds of waiting after a Tab. If more input follows within this time, the Tab was pasted, and is text."""
 _LONGEST_ROW = 200
 
 
@@ -26,7 +26,7 @@ class Candidate(Record):
 
     text: str
     replaces: int
-    """Number of replaced characters before the cursor."""
+    """Number of characters before the cursor that `text` replaces."""
     label: str
 
 
@@ -34,12 +34,13 @@ Completing = Callable[[str], Sequence[Candidate]]
 
 
 def read_line(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
-    """Return the typed text; a line that ends in a backslash continues in the next one.
+    """Return the typed text. A line that ends in a backslash continues in the next one.
 
-    A Tab lists the completions of the text before it, adds their common part, and writes the line once more; the
-    earlier line can only be erased by giving it up. A `default` is shown, since it cannot be put into the line, and
-    an empty line means it. The terminal takes 4,095 bytes of one typed line (termios(3), canonical mode). Raises
-    EOFError at the end of input, KeyboardInterrupt on Ctrl-C.
+    A Tab lists the completions of the text before it, adds their common beginning, and writes the line again. After
+    that, the text before the Tab can no longer be edited. A `default` is shown above the line, because it cannot be put
+    into it; an empty line selects it. The terminal accepts 4,095 bytes per line (termios(3), canonical mode).
+
+    Raises EOFError at the end of input, and KeyboardInterrupt on Ctrl-C.
     """
     if default:
         _write(f"kept: {visible(default)}\n(Enter alone sends it)\n")
@@ -57,17 +58,17 @@ def _lines(prompt: str, complete: Completing | None) -> Sequence[str]:
 
 
 def continues(line: str) -> bool:
-    """Say whether a line goes on behind its end: it ends in a backslash that is not one of a pair."""
+    """Return whether a line continues in the next one: it ends in an odd number of backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _is_command(lines: list[str], line: str) -> bool:
-    """Say whether it is a command of the shell, to which the backslash is part of the text."""
+    """Return whether the text is a shell command (`!`), in which the backslash is kept."""
     return (lines[0] if lines else line).startswith("!")
 
 
 def _read_line(prompt: str, before: str, complete: Completing | None) -> str:
-    """Return a line without its end; `before` are the lines that it goes on from. Raises EOFError where there is none."""
+    """Return a line without its newline. `before` are the earlier lines of the text. Raises EOFError at the end of input."""
     _write(prompt)
     data = b""
     while not data.endswith(b"\n"):
@@ -92,7 +93,7 @@ def _piece() -> bytes:
 
 @contextmanager
 def _tab_is_told(is_needed: bool) -> Iterator[None]:
-    """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
+    """Let the terminal deliver the line at a Tab too, during the block. Uses VEOL: an additional end of line (termios(3))."""
     descriptor = sys.stdin.fileno()
     with kept_mode(descriptor):
         try:
@@ -101,12 +102,12 @@ def _tab_is_told(is_needed: bool) -> Iterator[None]:
                 mode[6][termios.VEOL] = b"\t"
                 termios.tcsetattr(descriptor, termios.TCSANOW, mode)
         except termios.error:
-            pass  # it is gone, which reading tells
+            pass  # the terminal is gone, which the next read detects
         yield
 
 
 def _more_comes() -> bool:
-    """Return whether more input follows the Tab; bytes without a line end are visible in single-key mode only."""
+    """Return whether more input follows the Tab. Switches to single-key mode, in which unfinished lines are readable."""
     descriptor = sys.stdin.fileno()
     try:
         mode = termios.tcgetattr(descriptor)
@@ -123,7 +124,7 @@ def _more_comes() -> bool:
 
 
 def _completed(line: str, before: str, prompt: str, complete: Completing) -> str:
-    """Write the completions of a line, and the line again with their common part; return it."""
+    """Write the completions of a line, and the line extended by their common beginning. Return that line."""
     candidates = complete(before + line)
     common = _common_beginning([line[: len(line) - candidate.replaces] + candidate.text for candidate in candidates])
     line = common if len(common) > len(line) or len(candidates) == 1 else line
@@ -134,7 +135,7 @@ def _completed(line: str, before: str, prompt: str, complete: Completing) -> str
 
 
 def _common_beginning(texts: Sequence[str]) -> str:
-    first, last = min(texts, default=""), max(texts, default="")  # any other one stands between these two
+    first, last = min(texts, default=""), max(texts, default="")  # all other texts sort between these two
     at = next(
         (at for at, (char, last_char) in enumerate(zip(first, last, strict=False)) if char != last_char), len(first)
     )

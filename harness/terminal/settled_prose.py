@@ -1,8 +1,7 @@
-"""The part of an unfinished Markdown paragraph whose look is final: everything before a sign that may begin
-something.
+"""The part of an unfinished Markdown paragraph whose look is final: the text before the first sign that may open a construct.
 
-CommonMark reads such signs from left to right: text before an open one, with none inside, looks the same whatever
-follows. In doubt everything waits: a waiting paragraph is shown whole at its end.
+CommonMark processes signs from left to right, so the look of text before the first open sign does not depend on later
+text. In case of doubt the text waits, and is shown when the paragraph ends.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _NO_ADDRESS = re.compile(r"<[^<>\s]*+[\s<]")
 
 
 def settled(text: str) -> int:
-    """Return the length of a paragraph's text whose look is final, up to the end of a word."""
+    """Return the length of the beginning of a paragraph whose look is final. It ends at the end of a word."""
     opened: list[str] = []
     at = last = 0
     while match := _SIGN.search(text, at):
@@ -38,7 +37,10 @@ def settled(text: str) -> int:
 
 
 def _end_of_word(text: str, first: int, end: int) -> int:
-    """Return the last place in a part of the text where a word has ended: behind a blank, or between two wide characters."""
+    """Return the last index in a range of the text where a word has ended: after a blank or between wide characters.
+
+    0 if there is none.
+    """
     for place in range(end, first, -1):
         if text[place - 1].isspace() or (place < end and cells(text[place - 1 : place + 1]) == 4):
             return place
@@ -46,9 +48,9 @@ def _end_of_word(text: str, first: int, end: int) -> int:
 
 
 def _paired(opened: list[str], sign: str, *, before: str, after: str) -> bool:
-    """Take in a sign of emphasis: it opens something, or closes what was opened last. Say whether it is plain what it does.
+    """Process a sign of emphasis, which opens an emphasis or closes the last open one. Return whether that is certain.
 
-    Which it does, its neighbours tell (CommonMark 6.2, left- and right-flanking): blanks, signs of ASCII, letters.
+    Its neighbours decide between the two (CommonMark 6.2, left- and right-flanking): blanks, ASCII signs or letters.
     """
     if not (_is_known(before) and _is_known(after)):
         return False
@@ -56,7 +58,7 @@ def _paired(opened: list[str], sign: str, *, before: str, after: str) -> bool:
     opens = not after.isspace() and (before_word or not after_word)
     closes = bool(before.strip()) and (after_word or not before_word)
     if opens and closes:
-        return sign[0] == "_" and after_word and before_word  # within a word it is a letter
+        return sign[0] == "_" and after_word and before_word  # within a word, `_` is plain text
     if closes and opened:
         return opened.pop() == sign
     if opens:
@@ -70,7 +72,7 @@ def _is_known(character: str) -> bool:
 
 
 def _end_of(text: str, sign: str, start: int) -> int:
-    """Return the end of code, a link, an address or an escape; -1 if it is not known yet."""
+    """Return the end of code, a link, an address or an escape. -1 if it is not certain yet."""
     if sign[0] == "\\":
         return start + 2 if len(sign) == 2 else -1
     if sign[0] == "`":

@@ -1,4 +1,4 @@
-"""Every colour and sign that the terminal draws with."""
+"""All colours and signs for drawing on the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.record import Record, replace
 
 
 class Tone(Enum):
-    """The meaning of a line; colour is only ever added to words that mean the same."""
+    """The meaning of a line, which determines its colour. The words of the line must express the same meaning."""
 
     PLAIN = "plain"
     QUIET = "quiet"
@@ -19,25 +19,25 @@ class Tone(Enum):
 
 
 class Line(Record):
-    """One line of the program, without colour."""
+    """One line of output, with a tone instead of colours."""
 
     tone: Tone
     text: str
 
 
 class Signs(Record):
-    """Signs that are drawn besides text."""
+    """Signs for drawing, in addition to text."""
 
     answer: str
     """Sign of the model's first line."""
     bullet: str
     rule: str
     quote: str
-    """Before each line of a quote, where there are colours; else it is as it was written."""
+    """Sign before each line of a quote if there are colours. Without colours, `>` is used."""
     broken: str
-    """Before the rest of a line of code that was too long."""
+    """Sign before the rest of a line of code that was too long."""
     spinner: str
-    """One of them at a time."""
+    """Frames of the spinner: one sign is shown at a time."""
 
 
 UNICODE = Signs(answer="●", bullet="•", rule="─", quote="▎", broken="↪ ", spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
@@ -62,7 +62,7 @@ class Ink(Enum):
     NUMBER = "number"
     COMMENT = "comment"
     ADDED = "added"
-    """Words of an added line that the removed one has not."""
+    """Words that are in an added line, but not in the removed one."""
     REMOVED = "removed"
 
 
@@ -75,20 +75,19 @@ class Fill(Enum):
 
 
 class Palette(Record):
-    """The colours of everything, each as the parameters of an SGR sequence (ECMA-48, 8.3.117). Text never depends on
-    them alone.
+    """All colours, as parameters of an SGR sequence (ECMA-48, 8.3.117). No meaning is expressed by colour alone.
 
-    INVARIANT: text on a background has a letter colour of the same table, so that it is readable on any terminal.
+    INVARIANT: each background comes with a text colour from the same table, so that text is readable on any terminal.
     """
 
     tones: Mapping[Tone, str]
     inks: Mapping[Ink, str]
     fills: Mapping[Fill, str]
     heading: str = "magenta"
-    """Colour of an answer's headings and quotes, in rich's notation; `code` is that of code in it."""
+    """Colour of headings and quotes in an answer, in rich's notation. `code` is the colour of inline code."""
     code: str = "cyan"
     fills_background: bool = True
-    """Whether the fills colour what is behind the letters; else a line that changed has one colour for all of it."""
+    """Whether fills colour the background. Otherwise they colour the whole text of a changed line."""
 
 
 _TONES = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
@@ -109,7 +108,7 @@ _DARK_FILLS = {
     Fill.REMOVED: "38;5;255;48;5;52",
 }
 _TRUE_FILLS = {Fill.ADDED: "38;5;255;48;2;8;48;16", Fill.REMOVED: "38;5;255;48;2;64;12;16"}
-"""Backgrounds for terminals with true colour: none of the 256 colours has a green dark enough for every letter."""
+"""Backgrounds for terminals with true colour. The greens among the 256 colours are too bright behind some text."""
 _TRUE_INKS = {Ink.ADDED: "38;5;231;48;2;16;96;32", Ink.REMOVED: "38;5;231;48;2;128;24;32"}
 _LIGHT_INKS = {
     Ink.STRONG: "1",
@@ -143,7 +142,7 @@ SIXTEEN = Palette(
     fills={Fill.CODE: "", Fill.ADDED: "32", Fill.REMOVED: "31"},
     fills_background=False,
 )
-"""The terminal's own sixteen colours, which its user has chosen for its ground."""
+"""The terminal's own sixteen colours, which its user has chosen to suit the background."""
 DARK = Palette(
     tones={**_TONES, Tone.GOOD: "38;5;114", Tone.WARNING: "38;5;221", Tone.BAD: "1;38;5;210"},
     inks=_DARK_INKS,
@@ -159,15 +158,15 @@ LIGHT = Palette(
     code="color(24)",
 )
 UNKNOWN = Palette(tones=_TONES, inks=_DARK_INKS, fills=_DARK_FILLS)
-"""Palette for an unknown background: the terminal's own colours, with our letters on our own fills."""
+"""Palette for an unknown background: the terminal's own colours, and our text colours on our own fills."""
 
 _MANY_COLOURS = ("256", "direct", "kitty", "alacritty", "ghostty", "foot", "wezterm")
 
 
 def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
-    """Return the colours of a theme on the terminal that the environment tells of.
+    """Return the colours of a theme for the terminal that the environment describes.
 
-    COLORFGBG is what rxvt, Konsole and iTerm2 say of their colours: 7 and 15 are light fills, all others dark.
+    rxvt, Konsole and iTerm2 set COLORFGBG to their colours. The backgrounds 7 and 15 are light, all others dark.
     """
     term = environment.get("TERM", "")
     if not environment.get("COLORTERM") and not any(word in term for word in _MANY_COLOURS):
@@ -182,12 +181,12 @@ def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
 
 
 def with_true_colours(palette: Palette) -> Palette:
-    """Return a palette for dark grounds on a terminal that has more than 256 colours."""
+    """Return a palette for dark backgrounds with the true colours of fills and marks."""
     return replace(palette, inks={**palette.inks, **_TRUE_INKS}, fills={**palette.fills, **_TRUE_FILLS})
 
 
 def rich_styles(palette: Palette) -> dict[str, str]:
-    """Return the colours of rich's drawings, by the names of its theme."""
+    """Return the styles of rich's theme, by name."""
     return {
         **dict.fromkeys(("bar.complete", "bar.finished", "bar.pulse", "progress.spinner"), "green"),
         "bar.back": "dim",
@@ -220,7 +219,7 @@ TOOLBAR = {
 }
 """Styles of the status line below the prompt, in prompt_toolkit's notation."""
 TOOLBAR_RED = "bg:ansired fg:ansiwhite bold"
-"""Replacement for the last one on a terminal with colours."""
+"""Style for `Tone.BAD` instead of the one above, on a terminal with colours."""
 PROMPT_STYLES = {
     "hidden-character": "reverse",
     "folded": "underline",

@@ -1,6 +1,6 @@
-"""Tables of finished output: drawn for the width of a terminal, plain columns where there is none.
+"""Tables for finished output: drawn to fit a terminal, or as plain columns without one.
 
-INVARIANTS: no cell is cut, no row is wider than the terminal, and text from elsewhere is data: it is made safe to show.
+INVARIANTS: no cell is cut, no row is wider than the terminal, and all text from elsewhere is made safe to show.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 5_000
 """Maximum number of characters of one cell."""
 LEAST_WIDTH = 16
-"""Cells of a column that is broken over several rows; where not all of them have so many, a row becomes a record."""
+"""Minimum width of a wrapped column, in cells. If not all columns get it, each row is shown as a record."""
 MOST_PADDED = 60
-"""Characters that a column of a pipe is filled up to: a longer cell moves only its own row."""
+"""Maximum width to which a column of plain output is padded, in characters. A longer cell shifts only its own row."""
 GAP = "  "
 _NOTHING = frozenset(("", "0", "-"))
 
 
 class Column(Record):
-    """One column, and what it does where there is little room."""
+    """One column, and its behaviour if there is little room."""
 
     name: str
     folds: bool = False
-    """Whether a cell may go on in the next row; else it stays whole."""
+    """Whether its cells may be wrapped over several rows."""
     right: bool = False
-    """Whether its cells are aligned to the right: numbers."""
+    """Whether its cells are aligned to the right, as numbers are."""
     leaves: bool = False
-    """Whether a terminal does without it where no row has anything in it: nothing, 0 or -."""
+    """Whether a terminal leaves it out if all its cells are empty, 0 or -."""
     toned: bool = False
     """Whether it has the colour of its row."""
     in_line: str = "{}"
-    """Form of a cell if a row is a line of a pipe."""
+    """Format of a cell in plain output with one line per row."""
     spare: int = 0
-    """Priority for leaving the column out of a narrow terminal, the highest first; 0 keeps it."""
+    """Priority for leaving it out on a narrow terminal, highest first. 0 keeps it."""
 
 
 class TableRow(Record):
@@ -57,7 +57,7 @@ class Table(Record):
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
     headed: bool = True
-    """Whether the headings are shown; records have them always."""
+    """Whether the headings are shown. Records always contain them."""
 
     @property
     def as_written(self) -> tuple[tuple[str, ...], ...]:
@@ -66,23 +66,23 @@ class Table(Record):
 
 
 def numbers(*names: str) -> tuple[Column, ...]:
-    """Return columns of numbers; a terminal does without those that have none."""
+    """Return columns of numbers. A terminal leaves out those that have none."""
     return tuple(Column(name=name, right=True, leaves=True) for name in names)
 
 
 LABEL = 12
-"""Characters of a label."""
+"""Width of a label, in characters."""
 
 
 def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
-    """Return coloured labels, each with a text; an empty label continues the previous one."""
+    """Return a table of coloured labels and their texts. An empty label continues the previous one."""
     columns = Column(name="", folds=True, toned=True), Column(name="", folds=True)
     rows_of_table = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
     return Table(columns=columns, rows=tuple(rows_of_table), headed=False)
 
 
 def plain(table: Table) -> Iterator[str]:
-    """Yield the lines of a table for a pipe: columns as wide as their longest cell, up to MOST_PADDED."""
+    """Yield the lines of a table as plain output. Columns are as wide as their longest cell, up to MOST_PADDED."""
     headings = tuple(column.name for column in table.columns)
     cell_rows = (headings, *table.as_written) if table.headed else table.as_written
     widths = [min(max(map(len, column)), MOST_PADDED) for column in zip(*cell_rows, strict=True)]
@@ -94,7 +94,8 @@ def plain(table: Table) -> Iterator[str]:
 def drawn(table: Table, look: Look, width: int) -> list[str]:
     """Return the rows of a table for a terminal of `width` columns, ready to be written.
 
-    On a narrow terminal, spare columns are left out, and named; if that does not suffice, each row becomes a record.
+    On a narrow terminal, spare columns are left out, and listed below. If that does not suffice, each row is shown as a
+    record.
     """
     columns, cell_rows = table.columns, table.as_written
     widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *cell_rows, strict=True)]
@@ -118,7 +119,7 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
 
 
 def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
-    """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
+    """Yield each row as a record: its first cell, and below it the others with their names, short ones side by side."""
     first, *other_columns = used
     for row, of_table in zip(rows, table.rows, strict=True):
         yield from toned_rows(row[first], Tone.PLAIN, width, look.colours)
@@ -142,7 +143,7 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
 def _laid_out(
     table: Table, rows: Iterable[Sequence[str]], widest: Mapping[int, int], look: Look, width: int
 ) -> list[str]:
-    """Return the rows of the columns that are kept, as rich lays them out: of those that fold, the widest give way first."""
+    """Return the rows of the remaining columns in rich's layout, which narrows the widest folding columns first."""
     from rich.text import Text
 
     from harness.terminal.rich_drawing import rich_console, rich_rows, rich_table

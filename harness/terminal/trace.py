@@ -1,4 +1,4 @@
-"""Log records to lines for people: what `run` prints while it works and `audit show` afterwards."""
+"""Convert log records to lines for the user: `run` prints them during its work, `audit show` afterwards."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that, tool_kind
 
 _WHY = 200
-"""Characters of why a call failed, or was refused, on its line."""
+"""Maximum number of characters shown of the reason for a failure or refusal."""
 
 _WRITERS = shipped_that(Does.WRITES)
 _COUNTS = re.compile(r"(?:Edited|Overwrote) .* \((\+\d+) (-\d+)(?: lines)?\)(?:; kept: .*)?")
-"""The counts in a result. The last brackets are the tool's own; others may be part of the file's name."""
+"""The counts of lines in a result. The last brackets are the tool's; earlier ones may be part of the file name."""
 
 _STATUS_TONES: Mapping[str, Tone] = {
     "ok": Tone.GOOD,
@@ -40,9 +40,7 @@ _STATUS_TONES: Mapping[str, Tone] = {
 
 
 class Tracer:
-    """Turns the records of sessions, in order, into one line per call, and lines for the model's remarks and for
-    problems.
-    """
+    """Converts the records of sessions, in order, to lines: one per call, and others for remarks and problems."""
 
     def __init__(self) -> None:
         self._typed: set[tuple[str, str]] = set()
@@ -52,7 +50,7 @@ class Tracer:
         self._helpers = HelperTree()
 
     def line(self, record: LogRecord) -> Line | None:
-        """Return the line for `record`, or `None` if it has none yet. Lines of helpers name the helper."""
+        """Return the line for `record`, or `None` if it has none. Lines of helpers name the helper."""
         helper = self._helpers.record(record)
         if helper is None:
             return self._line(record)
@@ -60,7 +58,7 @@ class Tracer:
         return None if line is None else replace(line, text=f"  {helper.title}  {line.text}")
 
     def is_of_helper(self, record: LogRecord) -> bool:
-        """Return whether a record is of a helper's session whose beginning was shown."""
+        """Return whether a record belongs to a helper's session whose beginning this tracer has processed."""
         return self._helpers.get(word(record.get("session"))) is not None
 
     def _line(self, record: LogRecord) -> Line | None:
@@ -90,7 +88,7 @@ class Tracer:
 
 
 def helper_line(record: LogRecord, helper: Helper) -> Line | None:
-    """Return the line for the beginning of a helper's work and for its end, or None."""
+    """Return the line for the start or end of a helper's work. `None` for other records."""
     match record["kind"]:
         case "user_message" if record.get("by") is None:
             return Line(tone=Tone.QUIET, text=visible_line(f"> {' '.join(helper.task.split())}", 200))
@@ -102,7 +100,7 @@ def helper_line(record: LogRecord, helper: Helper) -> Line | None:
 
 
 def helper_took(helper: Helper) -> str:
-    """Return in words what a helper took."""
+    """Return a text about a helper's requests, tokens and cost."""
     usage = helper.usage
     cost = "" if helper.cost is None or not helper.cost else f", {helper.cost:.4f} dollars"
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
@@ -110,27 +108,27 @@ def helper_took(helper: Helper) -> str:
 
 
 def _granted(grant: LogRecord) -> str:
-    """Return in a few words what was granted."""
+    """Return a short name of a grant."""
     try:
         return pattern_from(grant).name
     except ValueError:
-        return word(grant.get("grant"))  # no gate writes such a one
+        return word(grant.get("grant"))  # an invalid record, which the gate never writes
 
 
 def _summary_of(proposal: LogRecord) -> str:
-    """Return an unprepared call in a few words: its subject, or else the first text of its arguments."""
+    """Return a short description of a call that was not prepared: its subject, or the first text argument."""
     arguments = word(proposal.get("arguments"))
     try:
         parsed = json.loads(arguments)
     except ValueError:
-        return arguments  # it holds no call
+        return arguments  # the arguments are not valid JSON
     texts = {name: text for name, text in parsed.items() if isinstance(text, str)} if isinstance(parsed, dict) else {}
     subject = tool_kind(word(proposal.get("tool"))).subject
     return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
 
 
 def event_line(record: LogRecord) -> Line | None:
-    """Return the line for a record that is about no call and says that something went otherwise, or None."""
+    """Return the line for a record of a special event, such as an error. `None` for other records."""
     describe = _SAID.get(str(record["kind"]))
     return None if describe is None else describe(record)
 
@@ -202,7 +200,7 @@ def _limit(record: LogRecord) -> Line | None:
 
 
 def hook_words(record: LogRecord) -> str:
-    """Return in a few words what a hook answered, and when; of a call the number."""
+    """Return a short text about a hook's answer: the hook, the event, the call number (if any) and the answer."""
     of_call = f" of call {word(record['call'])}" if "call" in record else ""
     return f"hook {word(record.get('hook'))} ({word(record.get('event'))}{of_call}): {word(record.get('answer'))}"
 
@@ -211,7 +209,7 @@ MOST_PLACES_NAMED = 5
 
 
 def _places_changed(record: LogRecord) -> str:
-    """Return a command's changes of protected places, the first by name, and the suspended grants."""
+    """Return a text about a command's changes of protected places (the first by name), and the suspended grants."""
     places = record.get("places")
     first_places = (
         [place for place in places if isinstance(place, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
@@ -229,7 +227,7 @@ def _places_changed(record: LogRecord) -> str:
 
 
 def _places_answered(record: LogRecord) -> Line:
-    """Return the decision about them."""
+    """Return the line for the decision about changed protected places."""
     grants = _text_list(record.get("grants"))
     not_restored = objects_in(record.get("not_put_back"))
     problems = "; ".join(
@@ -251,7 +249,7 @@ def _places_answered(record: LogRecord) -> Line:
 
 
 def _text_list(texts: JsonValue) -> str:
-    """Return a list of texts in one line, the first of them by name."""
+    """Return a list of texts in one line: the first ones, and the number of the others."""
     lines = [visible_line(word(text), 200) for text in texts] if isinstance(texts, list) else []
     more = f" and {len(lines) - MOST_PLACES_NAMED:,} more" if len(lines) > MOST_PLACES_NAMED else ""
     return f"{', '.join(lines[:MOST_PLACES_NAMED])}{more}"
@@ -265,10 +263,9 @@ def ended_line(
     proposal: LogRecord | None = None,
     typed: bool = False,
 ) -> Line:
-    """Return the line for a call that has ended; `decision` and `approval` are empty if it has none.
+    """Return the line for an ended call. `decision` and `approval` are empty if it has none.
 
-    `proposal` names an unprepared call. `typed`: it is a `!command` of the person, not a call of
-    the model.
+    `proposal` describes a call that was not prepared. `typed`: it is a `!command` of the user, not a call of the model.
     """
     status = word(outcome.get("status"))
     if status == "not_run" and proposal and not decision.get("summary"):
@@ -283,13 +280,13 @@ def ended_line(
     if said_by := word(outcome.get("seen_by")):
         parts.append(f"(seen by {said_by})" if said_by == SEEN_BY_US else f"(as {said_by} says)")
     tone = _STATUS_TONES.get(status, Tone.BAD)
-    if tone is Tone.GOOD and not approval:  # as nearly every call: what a person said yes to is to be seen among them
+    if tone is Tone.GOOD and not approval:  # quiet like most calls, so that calls approved by the user are noticeable
         tone = Tone.QUIET
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
 
 
 def _said_line(reply: LogRecord) -> Line | None:
-    """Return the model's remark with its calls, on one line, or `None`: a reply without calls is an answer."""
+    """Return one line for the model's remark before its calls. `None` without a remark or calls, and for summaries."""
     remark = " ".join(word(reply.get("text")).split())
     if not (remark and reply.get("calls")) or reply.get("purpose") == SUMMARY:
         return None
@@ -297,7 +294,10 @@ def _said_line(reply: LogRecord) -> Line | None:
 
 
 def how_decided(decision: LogRecord, approval: LogRecord) -> str:
-    """Return in brackets what decided a call: an answer with its time, or a rule; empty where nothing did."""
+    """Return, in brackets, the origin of the decision on a call: an answer with its time, or a rule.
+
+    Empty if the call was not decided.
+    """
     if not decision or decision.get("decision") == "none":
         return ""
     by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
@@ -310,7 +310,7 @@ def how_decided(decision: LogRecord, approval: LogRecord) -> str:
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(approval.get('scope'))}" if approval.get("scope") else ""
         return f"[asked: {answer}{scope} by {answerer(approval)}{word(approval.get('granted'))}, {seconds} s{words}]"
-    # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
+    # A write that does not apply, or changes no file, was judged as the read that it is (Action.default_of).
     if decision.get("layer") == "session" and decision.get("decision") == "auto":
         return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
     note = " as it writes nothing" if as_read and by.startswith("default ") else ""
@@ -318,7 +318,7 @@ def how_decided(decision: LogRecord, approval: LogRecord) -> str:
 
 
 def _unseen_part(summary: str, decision: LogRecord) -> str:
-    """Return the first part that was asked about or refused, where the summary of a long call does not show it."""
+    """Return the first part that was asked about or refused, if the summary of a long call does not contain it."""
     parts = decision.get("facets")
     if not summary.rstrip(")").endswith(("...", "characters")) or not isinstance(parts, list):
         return ""
@@ -329,12 +329,12 @@ def _unseen_part(summary: str, decision: LogRecord) -> str:
 
 
 def _reason(decision: LogRecord) -> str:
-    """Return the reason of a rule or a built-in; empty for a default, whose name says it."""
+    """Return the reason of a rule or built-in decision. Empty for a default, whose name is the reason."""
     return "" if decision.get("source") == "default" else visible_line(word(decision.get("reason")), _WHY)
 
 
 def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
-    """Return the end of a call and its reason, if that is not on the line already; for a failure its first line."""
+    """Return the status of a call, with the reason of a refusal or the first line of a failure."""
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
             location = ", at the terminal" if outcome.get("terminal") is True else ""
@@ -353,20 +353,20 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
 
 
 def _changes_place(outcome: LogRecord) -> str:
-    """Return the place of a helper's changes."""
+    """Return a note with the path of a helper's patch file. Empty without one."""
     path = word(outcome.get("patch_file"))
     return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""
 
 
 def _refused_hosts(outcome: LogRecord) -> str:
-    """Return the first refused host of a command with network by host, and the number of others."""
+    """Return a note with the first host that was refused to a command, and the number of others. Empty if none was."""
     hosts = hosts_of(outcome, allowed=False)
     more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
     return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
 
 
 def _changed(outcome: LogRecord) -> str:
-    """Return the number of added and removed lines of a file, if its tool reports them."""
+    """Return a note with the numbers of added and removed lines, if the tool reports them."""
     first_line = word(outcome.get("content")).partition("\n")[0]
     counts = _COUNTS.fullmatch(first_line) if word(outcome.get("tool")) in _WRITERS else None
     return f", {counts[1]}/{counts[2]}" if counts else ""

@@ -1,4 +1,4 @@
-"""Keys typed during a turn: read, shown and kept for later. They answer no question."""
+"""Keys typed during a turn: they are read, shown and kept for later. They never answer a question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_LINES = 100
 MOST_CHARACTERS = 100_000
 """Maximum number of characters in the waiting lines and the draft together."""
 NEXT_MODE = "/mode next"
-"""The line for Shift-Tab: it waits for the end of the turn, as other lines do."""
+"""The line that Shift-Tab queues. Like other lines, it waits for the end of the turn."""
 
 
 class Keyed(Enum):
@@ -44,12 +44,14 @@ class TypedText(Record):
     draft: str
     waiting: int
     last: str = ""
-    """The line that was finished last, of those that wait."""
+    """The waiting line that was finished last."""
 
 
 class Typing:
-    """Lines in the order in which they were finished, and the one that is not. Enter ends a line; Ctrl-J and Alt-Enter put a
-    line end into it; of a paste, everything is text."""
+    """The finished lines in order, and the unfinished one (the draft).
+
+    Enter finishes a line. Ctrl-J and Alt-Enter add a newline to it. A paste is always text.
+    """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -60,7 +62,7 @@ class Typing:
 
     @property
     def in_escape(self) -> bool:
-        """Whether an Esc came that may be alone or begin a sequence."""
+        """Whether the last character was an Esc, which may be a key or begin a sequence."""
         return self._sequences.in_escape
 
     @property
@@ -70,12 +72,12 @@ class Typing:
 
     @property
     def in_key(self) -> bool:
-        """Whether the last key may or must have more bytes."""
+        """Whether the last key may be incomplete."""
         return bool(self._sequences.in_key or self._decoder.getstate()[0])
 
     @property
     def draft(self) -> str:
-        """The line that is not finished."""
+        """The unfinished line."""
         return "".join(self._draft)
 
     @property
@@ -85,7 +87,7 @@ class Typing:
         return TypedText(draft=draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
 
     def take(self) -> str | None:
-        """Return the oldest line and forget it, or None."""
+        """Remove and return the oldest finished line. `None` if there is none."""
         if not self._lines:
             return None
         line = self._lines.popleft()
@@ -93,13 +95,13 @@ class Typing:
         return line
 
     def take_draft(self) -> str:
-        """Return the unfinished line and forget it."""
+        """Remove and return the unfinished line."""
         draft = self.draft
         self._set_draft([])
         return draft
 
     def feed(self, raw: bytes) -> list[Keyed]:
-        """Add read bytes, and return their effects in order."""
+        """Process bytes that were read, and return their effects in order."""
         came: list[Keyed] = []
         for unit in self._sequences.feed(self._decoder.decode(raw)):
             pasted = pasted_text(unit)
@@ -110,11 +112,11 @@ class Typing:
         return came
 
     def lone_escape(self) -> list[Keyed]:
-        """Take an Esc after which nothing came for what it is."""
+        """Treat an Esc that no input followed as a key. Return its effects."""
         return [Keyed.STOP] if self._sequences.pause() == ESC else []
 
     def end_keys(self) -> list[Keyed]:
-        """Treat the input as complete: later bytes continue no key and no paste."""
+        """End unfinished keys and pastes, so that later bytes do not continue them. Return the effects."""
         came = self.lone_escape()
         self._paste(self._sequences.end(), came)
         self._decoder.reset()
@@ -160,7 +162,7 @@ class Typing:
     def _end_line(self, came: list[Keyed]) -> None:
         line = self.draft
         if line.strip():
-            self._set_draft([])  # also where there is no room: what stays would run together with the next line
+            self._set_draft([])  # even if there is no room, so that the text does not join the next line
             self._queue(line, came)
 
     def _queue(self, line: str, came: list[Keyed]) -> None:
@@ -177,38 +179,38 @@ def _without_last_word(text: str) -> str:
 
 
 BACKGROUND_SECONDS = 0.5
-"""Between two looks whether the terminal is ours again: no signal tells (`bg` and then `fg` in bash sends none)."""
+"""Seconds between two checks whether we are in the foreground again. No signal reports it (`bg`, then `fg` in bash)."""
 SWITCH_SECONDS = 0.0005
-"""Between two threads that both have work: with Python's 5 ms, a key waits for several of them while output floods."""
+"""Switch interval of Python's threads, in seconds. With the default of 5 ms, keys would wait during much output."""
 MOST_BYTES = 4_096
-"""Read at once: what the line discipline holds (termios(3))."""
+"""Maximum number of bytes per read: the buffer size of the line discipline (termios(3))."""
 MOST_SHOWN = 400
-"""Characters, of what was typed: its end while it is typed, its beginning when it is finished."""
+"""Maximum number of typed characters shown: the end of the draft, or the beginning of a finished line."""
 FULL = f"no room for more than {MOST_LINES} lines or {MOST_CHARACTERS:,} characters: what was typed last was dropped"
 _CC = 6
-"""The place of the special characters in what tcgetattr returns."""
+"""Index of the special characters in the result of tcgetattr."""
 
 
 class TypeAhead:
-    """Reads keys while it is entered. Does nothing unless stdin is a terminal.
+    """Context manager that reads keys during its block. Has no effect unless stdin is a terminal.
 
-    `with ahead:` is for the main thread (it handles signals), and a thread of its own reads. Signals still come from
-    the terminal (Ctrl-C, Ctrl-Z); Ctrl-Z and `fg` restore the terminal and take it again.
+    Enter it in the main thread, because it handles signals; a separate thread reads the keys. Ctrl-C and Ctrl-Z still
+    send signals. Ctrl-Z restores the terminal's mode, and `fg` sets it again.
     """
 
     escape_seconds = 0.05
     """Seconds within which bytes after an Esc belong to it."""
     paste_seconds = 3.0
-    """A paste that stalls for so long has lost its end, or was none."""
+    """Seconds without input after which an unfinished paste counts as ended."""
     longest_paste_seconds = 20.0
-    """Maximum wait for the rest of a paste, in all, before another reader of keys gets the terminal."""
+    """Maximum seconds in total to read the rest of a paste before another reader gets the terminal."""
 
     def __init__(
         self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
     ) -> None:
-        """Take the terminal. `escapes` says whether it knows bracketed paste.
+        """Use the terminal at `stdin_fd`. `escapes`: it supports bracketed paste.
 
-        The reading thread calls `tell` with what to show, and `stop` when Esc was pressed.
+        The reading thread calls `tell` with the text to show, and `stop` when the user presses Esc.
         """
         self._fd = stdin_fd
         self._tell = tell
@@ -220,19 +222,19 @@ class TypeAhead:
         """The terminal's earlier mode, while it is changed."""
         self._reader: threading.Thread | None = None
         self._wake = -1
-        """A byte written to it makes the thread look anew; its end ends the thread."""
+        """Descriptor of a pipe to the reading thread. A byte makes it check its state; closing the pipe ends it."""
         self._interval = SWITCH_SECONDS
         self._on_stop: Any = None
 
     def __enter__(self) -> Self:
-        """Begin to read."""
+        """Start to read keys."""
         if os.isatty(self._fd):
             self._look_after_stops()
             self._begin()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Put the terminal back as it was; what was typed is kept."""
+        """Stop reading, and restore the terminal's mode. Typed text is kept."""
         try:
             self._end()
         finally:
@@ -242,16 +244,17 @@ class TypeAhead:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question or another program, in its earlier mode, without reading.
+        """Leave the terminal, in its earlier mode, to a question or another program during the block.
 
-        Typed text does not answer, but stays a draft. An Esc at its end is still for the turn.
+        Earlier typed text stays a draft, and does not answer the question. If it ends with Esc, that still stops the
+        turn.
         """
         reads = self._reader is not None
         try:
             stops = self._end()
         finally:
             self._give_terminal()
-        self._tell("")  # behind the keys of a question it would look like an answer
+        self._tell("")  # next to the keys of a question, typed text would look like an answer
         if stops:
             self._stop()
         try:
@@ -262,12 +265,12 @@ class TypeAhead:
                 self._show()
 
     def take(self) -> str | None:
-        """Return the oldest finished line and forget it; None if there is none."""
+        """Remove and return the oldest finished line. `None` if there is none."""
         with self._lock:
             return self._typing.take()
 
     def take_draft(self) -> str:
-        """Return the unfinished text, and forget it."""
+        """Remove and return the unfinished line."""
         with self._lock:
             return self._typing.take_draft()
 
@@ -283,9 +286,9 @@ class TypeAhead:
         self._reader.start()
 
     def _end(self) -> bool:
-        """Let the thread end, with the whole of a key or a paste; return whether an Esc was the last that came.
+        """End the thread after it has read the rest of a key or paste. Return whether the last key was Esc.
 
-        An interrupt in between leaves nothing undone that matters.
+        An interrupt in between does no harm.
         """
         reader, self._reader = self._reader, None
         if reader is None:
@@ -300,13 +303,17 @@ class TypeAhead:
             return Keyed.STOP in self._typing.end_keys()
 
     def _is_ours(self) -> bool:
-        """Say whether we are in the foreground (tcgetpgrp(3)): elsewhere, to read or to set it would stop us. Raises
-        OSError."""
+        """Return whether this process group is in the foreground (tcgetpgrp(3)). Raises OSError.
+
+        In the background, reading the terminal or setting its mode would stop the process.
+        """
         return os.tcgetpgrp(self._fd) == os.getpgrp()
 
     def _take_terminal(self) -> None:
-        """Let keys come one by one and unseen, those that send signals too, but for SIGQUIT: it would end the program with
-        the terminal left as it is now."""
+        """Set the terminal to single keys without echo. Keys still send signals, except SIGQUIT.
+
+        SIGQUIT would end the program without restoring the terminal's mode.
+        """
         try:
             with self._lock:
                 if not self._is_ours():
@@ -319,7 +326,7 @@ class TypeAhead:
                 if self._escapes:
                     os.write(self._fd, PASTES.encode())
         except (OSError, termios.error):
-            pass  # the terminal has hung up, or cannot be written to: then pastes come as lines
+            pass  # the terminal has hung up, or cannot be written to; then pastes arrive as lines
 
     def _give_terminal(self) -> None:
         with self._lock:
@@ -343,14 +350,14 @@ class TypeAhead:
             self._on_stop = None
 
     def _stopped(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
-        """Stop as Ctrl-Z does, with the terminal as it was; go on when the shell says so."""
+        """Restore the terminal's mode, stop the process as Ctrl-Z does, and resume when the shell continues it."""
         took = self._before is not None
         self._give_terminal()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._stopped)
         if took and self._reader is not None:
-            self._take_terminal()  # nothing is shown from here: a write may be under way in this very thread
+            self._take_terminal()  # without output, because this signal may have interrupted a write of this thread
             if self._before is None:
                 os.write(self._wake, b"\0")
 
@@ -362,12 +369,12 @@ class TypeAhead:
                 pass
             self._read_rest()
         except (OSError, ValueError):
-            pass  # the terminal has hung up: SIGHUP tells the program
+            pass  # the terminal has hung up; the program also gets SIGHUP
         finally:
             os.close(wake)
 
     def _read_once(self, wake: int) -> bool:
-        """Wait for keys and take them in; return whether to go on."""
+        """Wait for keys, and process them. Return whether to continue."""
         if self._before is None and self._is_ours():  # after `bg` and `fg`
             self._take_terminal()
         if self._before is None or not self._is_ours():
@@ -390,7 +397,7 @@ class TypeAhead:
         return True
 
     def _read_rest(self) -> None:
-        """Read to the end of a paste or key that has begun: the next reader would take its rest for keys."""
+        """Read the rest of an unfinished paste or key, which the next reader would treat as keys."""
         until = time.monotonic() + self.longest_paste_seconds
         while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
             wait = self.paste_seconds if self._typing.in_paste else self.escape_seconds
@@ -409,7 +416,7 @@ class TypeAhead:
 
 
 def _goes_on(wake: int, seconds: float) -> bool:
-    """Wait for so long, or until something is to be looked at; return whether to go on."""
+    """Wait for `seconds`, or until the pipe `wake` is readable. Return whether to continue: false at its end of file."""
     return not select.select([wake], [], [], seconds)[0] or bool(os.read(wake, MOST_BYTES))
 
 

@@ -1,4 +1,4 @@
-"""A question of the model to the person: what it shows, and which key means what."""
+"""A question of the model to the user: its rows and its keys."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
 class UserQuestionDialog(Dialog[UserAnswer]):
-    """The dialog for a question of the model; see Dialog. A choice counts once all of the question was seen."""
+    """The dialog for a question of the model; see Dialog. A choice counts only after all rows were seen."""
 
     def __init__(self, question: UserQuestion, seat: Seat, echo: Callable[[str], None]) -> None:
-        """Take the question, the place of the person, and the writer for a terminal without overwriting."""
+        """Use the question, and the user's devices in `seat`. `echo` writes to a terminal without overwriting."""
         self._choosing = _choosing(len(question.choices))
         super().__init__(
             seat, lambda _: TITLE, lambda width: tuple(user_question_rows(question, width)), waits=self._choosing
