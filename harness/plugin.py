@@ -261,8 +261,6 @@ class Plugin(Record):
     tools: tuple[ToolOffer, ...] = ()
     reports: tuple[ReportForm, ...] = ()
     slash_commands: tuple[SlashCommand, ...] = ()
-    settings: tuple[SettingsSection, ...] = ()
-    parts: tuple[SessionPart, ...] = ()
     readers: Callable[[AttachmentKeeper | None], Sequence[FileReader]] | None = None
     """Makes the readers of non-text files. Called with the keeper of the session's attachments, or `None`."""
     shown_endings: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ TOTALS = {
     "raised texts": 0,
     "sentences of pages": 0,
 }
-"""The counts of today, each the most that is accepted. The first three: 60, 300 and 300 are the goal."""
+"""The counts of today, each the most that is accepted."""
 
 
 class Docstring(NamedTuple):

@@ -89,7 +89,7 @@ def _additions(plugin: Plugin) -> Iterator[tuple[str, str]]:
         for name in slash_command.names:
             problem = "" if _SLASH.fullmatch(name) else "a slash command is / and one word, of a-z, 0-9 and -"
             yield f"slash command {_quoted(name)}", problem
-    for field in ("settings", "parts"):
+    for field in ("readers", "shown_endings"):
         if getattr(plugin, field):
             yield field, "a plugin adds commands, slash commands, tools and reports alone"
 

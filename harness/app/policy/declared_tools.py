@@ -26,7 +26,7 @@ class DeclaredTools:
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Create it without reading any file."""
         self._environment = environment
-        self._registries: dict[str, ToolRegistry] = {}
+        self._registries: dict[tuple[str, bool], ToolRegistry] = {}
 
     def action(self, tool: str, arguments: str, workspace: Workspace) -> Action | None:
         """Return the action of a call with these arguments. `None` for a tool that is not declared.
@@ -35,29 +35,36 @@ class DeclaredTools:
         """
         if not self.has(tool, workspace):
             return None
-        return self._registries[workspace.root].prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+        registry = self._registries[workspace.root, tool.startswith(PLUGIN_TOOLS)]
+        return registry.prepare(ToolCall(id="explain", name=tool, arguments=arguments))
 
     def has(self, tool: str, workspace: Workspace) -> bool:
         """Return whether the tool is declared. Raises UsageError for an invalid configuration."""
         if not tool.startswith((SCRIPT_TOOLS, PLUGIN_TOOLS)):
             return False
-        if workspace.root not in self._registries:
-            self._registries[workspace.root] = self._declared_in(workspace)
-        return tool in self._registries[workspace.root].names
+        of_plugin = tool.startswith(PLUGIN_TOOLS)
+        if (workspace.root, of_plugin) not in self._registries:
+            registry = self._plugin_tools(workspace) if of_plugin else self._scripts(workspace)
+            self._registries[workspace.root, of_plugin] = registry
+        return tool in self._registries[workspace.root, of_plugin].names
 
-    def _declared_in(self, workspace: Workspace) -> ToolRegistry:
+    def _plugin_tools(self, workspace: Workspace) -> ToolRegistry:
         from harness.gate.registry import ToolRegistry
         from harness.plugin import ToolPlace
         from harness.session.named_plugins import named_plugins
+
+        settings, _ = _settings_in(workspace, self._environment)
+        place = ToolPlace(workspace=workspace, environment=self._environment, stops=lambda: 0)
+        return ToolRegistry([offer.make(place) for plugin in named_plugins(settings.file) for offer in plugin.tools])
+
+    def _scripts(self, workspace: Workspace) -> ToolRegistry:
+        from harness.gate.registry import ToolRegistry
         from harness.tools.command_runner import CommandRunner
         from harness.tools.script_tool import ScriptTool
 
-        settings, extensions = _settings_in(workspace, self._environment)
+        _, extensions = _settings_in(workspace, self._environment)
         commands = CommandRunner(workspace, environment=self._environment)
-        place = ToolPlace(workspace=workspace, environment=self._environment, stops=lambda: 0)
-        offers = [offer for plugin in named_plugins(settings.file) for offer in plugin.tools]
-        scripts = [ScriptTool(script, commands) for script in extensions.tools.values()]
-        return ToolRegistry([*scripts, *(offer.make(place) for offer in offers)])
+        return ToolRegistry([ScriptTool(script, commands) for script in extensions.tools.values()])
 
 
 def outside_call(

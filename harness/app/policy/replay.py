@@ -309,11 +309,17 @@ class Replay:
         verdict = evaluate(policy, action, judged_again.unseen, hides=hides)
         return replace(judged_again, action=action, policy=policy, verdict=verdict)
 
+    def _declares(self, tool: str, workspace: Workspace) -> bool:
+        try:
+            return self._reader.declares(tool, workspace)
+        except UsageError as error:
+            raise ToolError(str(error)) from None
+
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError if the log does not have all of it."""
         facets, tool = logged_facets(decision), str(decision.get("tool"))
         is_prepared = tool in OPTIONAL_NAMES or (
-            tool.startswith(PLUGIN_TOOLS) and self._reader.declares(tool, session.workspace)
+            tool.startswith(PLUGIN_TOOLS) and not is_told_whole(facets) and self._declares(tool, session.workspace)
         )
         if tool not in SHIPPED_TOOLS and not is_prepared and not is_told_whole(facets):
             raise ToolError(f"{tool} is a tool of another program")

@@ -162,6 +162,7 @@ class Repl:
         self._signals = Signals(place.interrupt)
         self._terminal = Terminal(place)
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
+        added = added_commands(named_plugins(place.settings.file))
         tools = tools_of(rules_of(place, arguments, self.tell), self)
         self._running = begin_session(
             ProviderModels(tools),
@@ -178,8 +179,8 @@ class Repl:
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(warning, 2_000)) for warning in warnings if warning]
         self._conversation = self._begin(arguments, carried)
         self._running.log.observers.append(self._conversation.record)
-        own_commands, left_out = slash_of(place.words.commands)
-        self._conversation.own_commands = (*added_commands(named_plugins(place.settings.file)), *own_commands)
+        own_commands, left_out = slash_of(place.words.commands, added)
+        self._conversation.own_commands = (*added, *own_commands)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         self._lines = self._terminal.prompt_line(
             place.state.history,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from harness.errors import UsageError
-from harness.plugins.acp.acp_agent import AcpAgent
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import take_endings
@@ -28,6 +27,7 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(NO_STDIO)
     if find_spec("acp") is None:
         raise UsageError(MISSING)
+    from harness.plugins.acp.acp_agent import AcpAgent  # imports the package
 
     fix_modes(State.of(environment), complain)
     source, target = own_streams()

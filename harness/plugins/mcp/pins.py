@@ -151,9 +151,6 @@ def _changes(pin: ToolPin | None, description: ToolDescription) -> bool:
     return last_known is None or last_known.sha256 != description.sha256
 
 
-_Json = Mapping[str, JsonValue]
-
-
 def _as_json(pin: ToolPin) -> dict[str, JsonValue]:
     return {name: _described(getattr(pin, name)) for name in field_names(ToolPin)}
 

@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 from harness.actions import ToolBounds
 from harness.record import Record
-from harness.session.extensions.extensions import Extensions
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
 from harness.text.fields import Check, Fields
 from harness.text.visible import visible_line
@@ -110,11 +109,6 @@ def server_words(name: str, table: Mapping[str, Any], command: Sequence[object],
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def servers_of(extensions: Extensions) -> Mapping[str, ServerDeclaration]:
-    """Return the servers among what a configuration adds to a session, by name."""
-    return extensions.in_section(KEY)
 
 
 def secrets_of(servers: Iterable[ServerDeclaration], environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -196,7 +196,7 @@ def test_showing_commands_print_their_text_and_send_no_request(program: Program,
     prompt.say("/policy explain mcp__srv__x {}", "The tool 'mcp__srv__x' does not exist")
     prompt.say("/policy explain --tool mcp__srv__y {}", "The tool 'mcp__srv__y' does not exist")
     prompt.say("/policy explain --tool read_file b.txt", "read_file: b.txt")
-    prompt.say("/policy nonsense", "there is no 'nonsense'")
+    prompt.say("/policy nonsense", "unknown action 'nonsense'")
     prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
     prompt.wait_for("answers now")  # the menu of models

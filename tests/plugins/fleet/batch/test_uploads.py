@@ -161,13 +161,13 @@ def test_unusable_place_is_reported_before_the_start(machines: Machines) -> None
         assert "secret" not in done.err
 
 
-def test_batch_loads_no_module_of_its_folder(machines: Machines, tmp_path: Path) -> None:
+def test_batch_into_a_folder_loads_no_package_for_urls_or_queues(machines: Machines, tmp_path: Path) -> None:
     machines.tasks("write f one")
     code = """
 import sys
 from harness.app.main import main
 code = main(sys.argv[1:])
-loaded = [name for name in sys.modules if name.split(".")[0] in ("fsspec", "dbos") or name.endswith((".uploads", ".store"))]
+loaded = [name for name in sys.modules if name.split(".")[0] in ("fsspec", "dbos")]
 sys.exit(repr(loaded) if loaded else code)
 """
     words = [
