@@ -118,22 +118,14 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
     return "", visible_line(note, 500)
 
 
-<<<<<<< HEAD
-def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Return the slash commands for the prompt, and notes about those that have the name of a shipped command."""
-    if not commands:
-        return (), ()  # avoids loading the shipped commands
-    built_in_names, names = _built_in(), by_name(commands)
-=======
 def slash_of(
     commands: Mapping[str, OwnCommand], added: Sequence[SlashCommand] = ()
 ) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Return the commands for the prompt, and notes about those with the name of a shipped one or of one in `added`."""
+    """Return the slash commands for the prompt, and notes about those whose name is taken by a shipped command or by `added`."""
     if not commands:
-        return (), ()  # looks up none of those that ship
+        return (), ()  # avoids loading the shipped commands
     names = by_name(commands)
     built_in_names = _built_in().union(name for command in added for name in command.names)
->>>>>>> 8e32df8f (Leave out a command of the team that a plugin has; replay a log whose plugin is missing)
     slashes, notes = [], []
     for command in commands.values():
         if f"/{command.name}" in built_in_names:
