@@ -7,8 +7,8 @@ The modules next to this one define the nouns that every room uses. Read message
 has the values exchanged between model, loop and tools; actions.py has the tool call that the policy judges. actions.py
 and grant_pattern.py define the words of policies, logs and questions. tool_kinds.py describes tools, model.py the
 interface to a provider, history.py the conversation, limits.py the limits of a run, interrupt.py the user's request to
-stop, errors.py the exceptions. record.py, paths.py, safe_files.py and removal.py are helpers: value classes, paths as
-text, small files, and the removal of folders. These modules import no room.
+stop, errors.py the exceptions. record.py has the base of value classes, paths.py paths as text, safe_files.py
+reads and writes of small files. These modules import no room.
 
 The public names are imported on first use, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """

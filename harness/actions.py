@@ -172,7 +172,7 @@ class Opaque(Record):
     is_whole: bool = True
     """Whether `paths` has every word that may be a path. A text with too many such words is refused."""
     given_to: Command | None = None
-    """The known interpreter that runs the text. `None` for a shell."""
+    """The known interpreter that runs the text. `None` for a shell or an unknown interpreter."""
 
 
 class Unconfined(Record):

@@ -89,24 +89,24 @@ MOST_PATHS = 5
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
     """Return in words where a call could write and what it could reach; with `outside` also what it read."""
-    parts = [f"read {_path_list(reach.reads)}"] if outside and reach.reads else []
+    parts = [f"read {_name_list(reach.reads)}"] if outside and reach.reads else []
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
     if places:
-        parts.append(f"could write {_path_list(places)}")
+        parts.append(f"could write {_name_list(places)}")
     elif not outside and not reach.writes_known and not reach.is_unheld:
         parts.append("could write what its walls let it")
     if reach.network:
         parts.append("could reach the network")
     elif reach.hosts:
-        parts.append(f"could reach only {_path_list(reach.hosts)}")
+        parts.append(f"could reach only {_name_list(reach.hosts)}")
     if reach.is_unheld:
         parts.append("nothing held it: it could do whatever its user may")
     return "; ".join(parts)
 
 
-def _path_list(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
-    return f"{', '.join(visible_line(path, 300) for path in paths[:MOST_PATHS])}{more}"
+def _name_list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_PATHS} more" if len(names) > MOST_PATHS else ""
+    return f"{', '.join(visible_line(name, 300) for name in names[:MOST_PATHS])}{more}"
 
 
 class FileRead(Record):

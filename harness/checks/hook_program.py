@@ -64,7 +64,7 @@ class HookProgram:
         """Return the reason why the program cannot start, or an empty string."""
         first = self.argv[0]
         if new := next((name for name in self._named_files() if name not in self._parts), None):
-            return f"{new} did not exist when the session began"
+            return f"its command names {new}, which did not exist when the session began"
         if not first:
             return f"{self._first_word} was not found in PATH outside of the workspace"
         if not os.path.exists(first):

@@ -170,7 +170,7 @@ def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence
         case PlacesAnswer.KEEP:
             return f"{sentence}. The person keeps the changes."
         case PlacesAnswer.NOBODY:
-            return f"{sentence}. The person has not answered yet: such commands need approval again from now on."
+            return f"{sentence}. Nobody has answered: such commands need approval again from now on."
         case PlacesAnswer.PUT_BACK | PlacesAnswer.REVOKE:
             but = f", but for {stays}" if stays else ""
             return f"{sentence}. The person put them back{but}; do not change them again."

@@ -532,4 +532,4 @@ class Agent:
 
 def _check_prices(limits: Limits, prices: Prices | None) -> None:
     if limits.max_cost is not None and prices is None:
-        raise ValueError("a limit on the cost needs prices")
+        raise ValueError("max_cost needs prices: pass `prices`, or no `max_cost`")

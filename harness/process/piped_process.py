@@ -76,7 +76,7 @@ class PipedProcess:
             return replace(launch, environment=variables)
         bash = find_bash(())
         if not bash:
-            raise FileNotFoundError("bash, which starts confined programs, was not found")
+            raise FileNotFoundError("bash, which starts the program, was not found")
         return replace(
             launch,
             argv=becoming(launch.argv),

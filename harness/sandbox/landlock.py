@@ -215,7 +215,7 @@ class Built:
         )
         self.ruleset, self._is_as_found = ruleset(rules)
         """Descriptor of the ruleset; a command gets a copy."""
-        self._open_paths = _open_paths((*walls.writable, *walls.show))
+        self._descriptors = _path_descriptors((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
         """Return whether the disk still looks as it did.
@@ -235,7 +235,7 @@ class Built:
 
     def close(self) -> None:
         """Close the descriptors; copies stay."""
-        for descriptor in (self.ruleset, *self._open_paths):
+        for descriptor in (self.ruleset, *self._descriptors):
             os.close(descriptor)
 
 
@@ -316,7 +316,7 @@ def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
     return times if max(times, default=0) < now - SETTLED_NANOSECONDS else None
 
 
-def _open_paths(paths: tuple[str, ...]) -> list[int]:
+def _path_descriptors(paths: tuple[str, ...]) -> list[int]:
     """Open the paths that have rules, so that a replacement cannot get the same inode number."""
     descriptors = []
     for path in paths:

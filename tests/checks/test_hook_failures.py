@@ -295,4 +295,4 @@ def test_workspace_file_named_like_a_hook_command_is_not_run(tmp_path: Path) -> 
     (scene.workspace / "check.sh").write_text("true\n")
     (answer,) = checks.before("s", *judged(scene), None)
     assert (answer.decision, answer.has_failed) == (DENY, True)
-    assert "check.sh did not exist when the session began" in answer.reason
+    assert "check.sh, which did not exist when the session began" in answer.reason

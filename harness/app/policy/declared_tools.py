@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.actions import Action, JsonValue
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
+from harness.plugin import ToolPlace
 from harness.session.shipped_plugins import section_of
 from harness.session.state import State
 from harness.shipped import SECTIONS
@@ -50,7 +51,6 @@ class DeclaredTools:
 
     def _plugin_tools(self, workspace: Workspace) -> ToolRegistry:
         from harness.gate.registry import ToolRegistry
-        from harness.plugin import ToolPlace
         from harness.session.named_plugins import named_plugins
 
         settings, _ = _settings_in(workspace, self._environment)

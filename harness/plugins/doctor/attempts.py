@@ -55,7 +55,7 @@ class WallAttempt(Record):
     """Python code that raises OSError if it is stopped. For work that must succeed, a command line of bash instead."""
     walls: Behind = Behind.WRITER
     expected: Expectation = Expectation.STOPPED
-    consequence: str = ""
+    reason: str = ""
     """Text to show if the attempt is not stopped."""
 
 
@@ -135,7 +135,7 @@ ATTEMPTS = (
         action="change the mode of a file outside, as a writer",
         code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
         expected=Expectation.ALLOWED,
-        consequence="modes, owners and times of one's own files are closed to readers only",
+        reason="modes, owners and times of one's own files are closed to readers only",
     ),
     WallAttempt(
         ground=Ground.READING, action="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"
@@ -145,14 +145,14 @@ ATTEMPTS = (
         action="see the size of a file in a hidden folder",
         code="os.stat(os.environ['HIDDEN'] + '/kept')",
         expected=Expectation.ALLOWED,
-        consequence="Landlock hides what is in files, not their names and sizes",
+        reason="Landlock hides what is in files, not their names and sizes",
     ),
     WallAttempt(
         ground=Ground.READING,
         action="read a hidden file inside the workspace",
         code="if open('.env').read() == '': raise PermissionError(1, 'it is empty')",
         walls=Behind.MASKED,
-        consequence="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
+        reason="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
     ),
     WallAttempt(ground=Ground.NETWORK, action="connect over TCP", code=_TCP),
     WallAttempt(ground=Ground.NETWORK, action="send over UDP", code=_UDP),
@@ -168,19 +168,19 @@ ATTEMPTS = (
         action="connect to a Unix socket, as a writer",
         code=_UNIX,
         expected=Expectation.ALLOWED,
-        consequence="build tools talk over them; hide = [...] closes single ones with bubblewrap",
+        reason="build tools talk over them; hide = [...] closes single ones with bubblewrap",
     ),
     WallAttempt(
         ground=Ground.OTHERS,
         action="connect to an abstract Unix socket",
         code=_ABSTRACT,
-        consequence="it takes Landlock 6 (Linux 6.12)",
+        reason="it takes Landlock 6 (Linux 6.12)",
     ),
     WallAttempt(
         ground=Ground.OTHERS,
         action="send a signal to the harness",
         code="os.kill(int(os.environ['HARNESS']), 0)",
-        consequence="it takes Landlock 6 (Linux 6.12)",
+        reason="it takes Landlock 6 (Linux 6.12)",
     ),
     ENVIRON,
     WallAttempt(ground=Ground.OTHERS, action="trace a process (ptrace)", code=_TRACE),

@@ -240,7 +240,7 @@ def _detail(trial: Trial, *, has_walls: bool) -> str:
         case TrialOutcome.STOPPED | TrialOutcome.WORKS:
             return ""
         case TrialOutcome.ALLOWED | TrialOutcome.NOT_STOPPED:
-            return trial.attempt.consequence
+            return trial.attempt.reason
         case TrialOutcome.CLOSED:
             return f"{trial.without} without walls too"
         case TrialOutcome.SKIPPED:

@@ -101,11 +101,11 @@ class ConnectedTool:
         server.is_listed.wait(LIST_SECONDS)
         if server.reason:
             raise ToolError(f"The MCP server {server.name} is gone: {server.reason}.")
-        judged_call = judged_tool(server.catalog, self._description.name)
+        judged = judged_tool(server.catalog, self._description.name)
         request = ConnectedRequest(
-            judged_tool=judged_call, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
+            judged_tool=judged, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
         )
-        return judged_call.action(
+        return judged.action(
             call,
             arguments,
             request,

@@ -154,7 +154,7 @@ def _approval(fields: Mapping[str, JsonValue], question: OutsideQuestion) -> App
         raise AnswerError(
             "destroys: must be true, since the call destroys data"
             if question.destroys
-            else "destroys: must be false, since the call destroys no data"
+            else "destroys: must be false, since the call is not known to destroy data"
         )
     if grant is None:
         return Approval(answer=answer, by="approver", who=name, words=words)

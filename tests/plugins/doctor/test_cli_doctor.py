@@ -204,7 +204,7 @@ def test_walls_stop_every_attempt_that_succeeds_without_them(someone: Someone, m
     lines = done.stderr.splitlines()
     text = " ".join(done.stderr.split())
     assert [a.action for a in ATTEMPTS if a.action not in text] == []
-    assert [a.consequence for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.consequence not in text] == []
+    assert [a.reason for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.reason not in text] == []
     assert "  stopped     make a file outside the workspace" in lines
     assert "  works       a here-document of 200 kB" in lines
     assert lines[0].startswith("harness ")

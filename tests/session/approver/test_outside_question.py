@@ -83,7 +83,7 @@ PLAIN, DESTROYS, LARGE = "touch made", "rm -rf src", "(cannot be shown whole)"
         (PLAIN, {"sha256": "0"}, "sha256: must be a SHA-256"),
         (PLAIN, {"sha256": GONE}, "lacks the field sha256"),
         (PLAIN, {"always": True}, "unknown field 'always'"),
-        (PLAIN, {"destroys": True}, "destroys: must be false, since the call destroys no data"),
+        (PLAIN, {"destroys": True}, "destroys: must be false, since the call is not known to destroy data"),
         (PLAIN, {"destroys": False}, YES),
         (PLAIN, {"destroys": "true"}, "destroys: must be true or false"),
         (PLAIN, {"answer": "no", "destroys": True}, "a no must have no grant"),
