@@ -120,7 +120,7 @@ def _refuse_an_emptied_one(path: str, noted_head: KnownHead | None) -> None:
     """Raise LogError if the file is empty although a log was noted at this path."""
     if noted_head is None or not noted_head.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
-    raise LogError(_refusal(path, f"the log was emptied: {noted_head.records} records of it were noted"))
+    raise LogError(_refusal(path, f"it was longer once and was emptied: {noted_head.records} records are noted"))
 
 
 def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
