@@ -121,7 +121,7 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
 def slash_of(
     commands: Mapping[str, OwnCommand], added: Sequence[SlashCommand] = ()
 ) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Return the slash commands for the prompt, and notes about those whose name is taken by a shipped command or by `added`."""
+    """Return the slash commands for the prompt, and notes on those whose name is that of a shipped command or of `added`."""
     if not commands:
         return (), ()  # avoids loading the shipped commands
     names = by_name(commands)

@@ -101,11 +101,11 @@ class ConnectedTool:
         server.is_listed.wait(LIST_SECONDS)
         if server.reason:
             raise ToolError(f"The MCP server {server.name} is gone: {server.reason}.")
-        judged = judged_tool(server.catalog, self._description.name)
+        judgement = judged_tool(server.catalog, self._description.name)
         request = ConnectedRequest(
-            judged_tool=judged, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
+            judged_tool=judgement, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
         )
-        return judged.action(
+        return judgement.action(
             call,
             arguments,
             request,
