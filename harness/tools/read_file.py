@@ -142,8 +142,8 @@ class _Rows:
 def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
     """Return a page of at most `limit` lines, starting with line number `offset` (from 1), in at most `room` bytes.
 
-    The page has at least one line, unless `offset` is after the end. Only LF ends a line. `file` must be at its start. At most
-    `MAX_READ_BYTES` are read, including the count after the page. Raises OSError.
+    The page has at least one line, unless `offset` is after the end. Only LF ends a line. `file` must be at its start.
+    At most `MAX_READ_BYTES` are read, including the count after the page. Raises OSError.
     """
     tally, rows = _Tally(), _Rows(room)
     if _skip(file, offset - 1, tally):
