@@ -1,4 +1,4 @@
-"""The head of a log that is being written: how many records it has, and the digest of the last. Only its end is read."""
+"""The head of a log that is still being written: its number of records and the digest of the last. Reads only the end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _STEP = 65_536
 
 
 class LogHead(Record):
-    """The head of a log after its whole lines; a torn line at the end is left out."""
+    """The head of a log. An incomplete line at the end of the log does not count."""
 
     records: int
     head: str
-    """The SHA-256 of the last whole line, which is what `harness audit verify --head` takes."""
+    """SHA-256 of the last complete line, as `harness audit verify --head` accepts it."""
     size: int
-    """The bytes up to the end of that line."""
+    """Size of the log up to the end of that line, in bytes."""
     session: str
     closed: bool
     """Whether the last record says that the session ended."""
@@ -30,7 +30,7 @@ class LogHead(Record):
     """Time of that record (RFC 3339)."""
 
     def note(self, file: str) -> bytes:
-        """Return the head as a line of a heads file, which `harness audit verify --heads` takes. `file` is the log's path."""
+        """Return the head as a line of a heads file for `harness audit verify --heads`. `file` is the log's path."""
         entry: dict[str, JsonValue] = {
             "file": file,
             "session": self.session,
@@ -44,15 +44,15 @@ class LogHead(Record):
 
 
 def heads_line(note: Mapping[str, JsonValue]) -> bytes:
-    """Return the note of a head as a line of a heads file."""
+    """Return the fields of a head as a line of a heads file."""
     return json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def head_of(path: str) -> LogHead | None:
-    """Return the current head of a log. `None` if the log does not end in a whole record.
+    """Return the current head of a log. `None` if its last complete line is not a record.
 
-    The number of records comes from the last one: a log counts them from 0 without gaps. Raises LogError if the log
-    cannot be read.
+    The number of records follows from the number of the last one, since records are numbered from 0 without gaps.
+    Raises LogError if the log cannot be read.
     """
     try:
         with open_log(path) as file:
@@ -73,17 +73,17 @@ def head_of(path: str) -> LogHead | None:
 
 
 class GrowingLog:
-    """A log that is looked at again and again while it grows."""
+    """A log that is read repeatedly while it grows."""
 
     def __init__(self, path: str) -> None:
-        """Take the path of the log, which need not be there yet."""
+        """Follow the log at `path`, which need not exist yet."""
         self.path = path
         self.head: LogHead | None = None
-        """The head at the last look."""
+        """The head that `look` found last."""
         self._size = -1
 
     def look(self) -> LogHead | None:
-        """Return the head if it differs from the one at the last look, otherwise `None`.
+        """Return the head if it has changed since the last call, otherwise `None`.
 
         A log of unchanged size is not read. Raises LogError if the log cannot be read; a missing log is not an error.
         """

@@ -1,4 +1,4 @@
-"""Reports of a batch: its progress, then a row for each task, one table and one exit code."""
+"""Outcomes of tasks, and the output of a batch: its progress, a table with a row for each task, and one exit code."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from harness.text.amounts import count_of, short_count
 from harness.text.visible import visible_line
 
 MAX_ROWS = 200
-"""With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""
+"""Maximum number of rows. With more tasks, only those with an exit code other than 0 are shown; the rest are counted."""
 MAX_DETAIL = 2_000
 _WORST_FIRST = (
     Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
 )  # fmt: skip
-"""Worst is a log that cannot be relied on, then what the policy stopped, then what was not done."""
+"""Exit codes from worst to best: an unreliable log, a run that the policy stopped, then unfinished work."""
 
 
 class TaskEnd(Enum):
-    """The way to a task's outcome in this batch."""
+    """Kind of a task's outcome in this batch."""
 
     RAN = "ran"
     EARLIER = "earlier"
-    """It was done before this batch began."""
+    """The task was done before this batch began."""
     NOT_DONE = "not done"
-    """The process of the task was killed each time."""
+    """The process of the task was killed at every try."""
     CANNOT_BEGIN = "cannot begin"
     """The fields of the task are invalid here, or its process cannot be started."""
     UNKNOWN = "unknown effect"
-    """The worker was lost each time, so the effect of the task is unknown."""
+    """The worker was lost at every try, so the effect of the task is unknown."""
     CANCELLED = "cancelled"
     NOT_RUN = "not run"
-    """The batch ended before the task did."""
+    """The batch ended before the task ended."""
 
 
 class TaskOutcome(Record):
@@ -49,30 +49,30 @@ class TaskOutcome(Record):
     place: int
     task_end: TaskEnd
     code: int | None = None
-    """The exit code of its run; None where there is none."""
+    """Exit code of the task's run. `None` if it has none."""
     end: str = ""
     turns: int = 0
     refused: int = 0
-    """Refused and blocked calls."""
+    """Number of refused and blocked calls."""
     changed: int = 0
-    """Files in its patch."""
+    """Number of files in the task's patch."""
     cost: float | None = None
     seconds: float = 0.0
-    """Total time of its processes in this batch."""
+    """Total time of the task's processes in this batch, in seconds."""
     tries: int = 0
-    """Number of its processes in this batch."""
+    """Number of the task's processes in this batch."""
     problem: str = ""
     detail: str = ""
-    """Reason of its run's end, in the run's own words."""
+    """Reason for the end of the run, from the run's result."""
 
     @property
     def end_words(self) -> str:
-        """Its end, in a word or two."""
+        """The exit code, or else the kind of outcome, as short text."""
         return self.task_end.value if self.code is None else f"exit {int(self.code)}"
 
     @property
     def problem_text(self) -> str:
-        """The problem, in words. Empty without one."""
+        """Detail and problem as one text. Empty without either."""
         return "; ".join(part for part in (self.detail, self.problem) if part)
 
     @property
@@ -112,9 +112,9 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
 
 
 def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
-    """Return the exit code of a batch. A task that was given up counts as an internal error.
+    """Return the exit code of a batch: the worst of its tasks.
 
-    A task that never ran counts with the code of the obstacle, if it has one.
+    A task that was given up counts as an internal error. A task that did not run counts only if it has an exit code.
     """
     tried = [
         outcome.code for outcome in outcomes if outcome.task_end is not TaskEnd.NOT_RUN or outcome.code is not None
@@ -124,7 +124,7 @@ def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
 
 
 def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
-    """Return the number of tasks by exit code, as digits; `none` for a task without one."""
+    """Return the number of tasks for each exit code, which is a string of digits, or `none` for tasks without one."""
     counts = Counter("none" if outcome.code is None else str(int(outcome.code)) for outcome in outcomes)
     return dict(sorted(counts.items()))
 
@@ -179,15 +179,15 @@ def _row(outcome: TaskOutcome) -> tuple[str, ...]:
 
 
 def count_in(value: JsonValue) -> int:
-    """Return a count out of a result; 0 for what is none."""
+    """Return a count from a result, or 0 if `value` is not a count."""
     return value if type(value) is int and value >= 0 else 0
 
 
 class Progress:
-    """Says how many of the tasks are done: as long work at a terminal, else a line for each."""
+    """Shows the number of finished tasks: a live line at a terminal, otherwise a line for each finished task."""
 
     def __init__(self, stream: TextIO, total: int, look: Look, *, quiet: bool) -> None:
-        """Write to `stream`, with `quiet` only problems."""
+        """Write to `stream`. With `quiet`, write only problems."""
         self._total = total
         self._quiet = quiet
         self._is_live = look.repaints and not quiet
@@ -205,11 +205,11 @@ class Progress:
         self._work.__exit__(*raised)
 
     def tell(self, line: str) -> None:
-        """Write a line that stays, also with `quiet`."""
+        """Write a permanent line, also with `quiet`."""
         try:
             self._work.tell(f"harness: {visible_line(line, 2_000)}")
         except (OSError, ValueError):
-            self._quiet = True  # nobody reads; the exit code and the summary say it
+            self._quiet = True  # the stream is closed; exit code and summary have the same facts
 
     def count_finished(self, name: str, end: str, seconds: float, *, failed: bool, reason: str = "") -> None:
         """Count a finished task. Without a terminal, print its end and the reason."""

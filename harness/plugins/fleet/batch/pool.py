@@ -1,4 +1,4 @@
-"""The processes of a batch: several run at once, and one that is killed is started again."""
+"""The processes of a batch. They run in parallel, and a task whose process was killed is tried again."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from harness.session.signals import Stopping
 from harness.text.amounts import count_of
 
 MAX_TRIES = 3
-"""A task whose process is killed gets at most so many processes."""
+"""Maximum number of processes for one task, if they are killed."""
 GRACE_SECONDS = 30.0
-"""Seconds for a process to end after a request. Then it is killed."""
+"""Seconds that a process gets to end after a request. Then it is killed."""
 EVERY_SECONDS = 0.2
-"""The pause between two looks at what ended."""
+"""Seconds between two checks for finished tasks."""
 ELSEWHERE_SECONDS = 0.5
-"""The pause between two looks whether a task that another process runs is free."""
+"""Seconds between two checks whether other processes have released their tasks."""
 TELL_SECONDS = 60.0
-"""The pause between two messages on the tasks that other processes run."""
+"""Seconds between two messages about tasks that other processes run."""
 ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
@@ -45,9 +45,9 @@ class _Queued:
         """Index of the task in the batch, from 0."""
         self.folder = folder
         self.tries = 0
-        """Number of processes that were started for it."""
+        """Number of processes of this task that have ended."""
         self.seconds = 0.0
-        """Their total time, in seconds."""
+        """Total time of these processes, in seconds."""
 
     def outcome(
         self,
@@ -72,7 +72,7 @@ class _Queued:
 
 
 class Pool:
-    """Does tasks, several at once: a thread takes a task, starts its process and waits for its end."""
+    """Runs tasks in parallel. Each thread takes a task, starts its process and waits for its end."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Pool:
         self._elsewhere: list[_Queued] = []
         """Tasks whose lease another process holds."""
         self._lock = Lock()
-        """Held while a process is started or its end noted, and while all of them are sent a signal."""
+        """Lock for `_processes`: held during the start of a process, the removal of an ended one, and signals to all."""
         self._processes: set[TaskProcess] = set()
         self._untaken = 0
         """Number of tasks that no thread has taken yet."""
@@ -102,7 +102,7 @@ class Pool:
         self._ask_at = self._tell_at = self._kill_at = 0.0
 
     def run(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
-        """Do the tasks and return their outcomes, in the order of the tasks."""
+        """Run the tasks. Return their outcomes in the order of the tasks."""
         lifeline = Lifeline()
         threads = ThreadPoolExecutor(self._jobs)
         submitted: dict[Future[TaskOutcome | None], _Queued] = {}
@@ -136,7 +136,7 @@ class Pool:
         return sorted(self._outcomes, key=lambda outcome: outcome.place)
 
     def _do(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
-        """Do one task and return its outcome; None where another process runs it."""
+        """Run one task to its end. Return its outcome, or `None` if another process runs it."""
         with self._lock:
             self._untaken -= 1
         try:
@@ -152,9 +152,10 @@ class Pool:
         return outcome
 
     def _tried(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
-        """Run a task in one process, unless it is done. Return None where that was killed and the task is to be tried again.
+        """Run a task in one process, unless it is done. Return its outcome.
 
-        Raises UsageError (HeldElsewhere too) and OSError for what cannot be started.
+        Return `None` if the process was killed and the task should be tried again. Raises UsageError (also
+        HeldElsewhere) and OSError if the process cannot be started.
         """
         done = self._done(queued)
         if done is not None:
@@ -180,13 +181,16 @@ class Pool:
         return None
 
     def _done(self, queued: _Queued) -> Finished | None:
-        """Return the end of a task; `None` if it is unfinished, damaged or not cleaned up. Raises UsageError."""
+        """Return the stored end of a task. `None` if it is unfinished, damaged or not cleaned up. Raises UsageError."""
         flags = of_task(self._arguments, queued.task)
         done = finished_task(queued.folder, queued.task, settings_of(flags, queued.task))
         return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
 
     def _started(self, queued: _Queued, lifeline: Lifeline) -> TaskProcess | None:
-        """Start the process of a task; None where the batch is ending. Raises UsageError (also HeldElsewhere) and OSError."""
+        """Start the process of a task. Return `None` if the batch is ending.
+
+        Raises UsageError (also HeldElsewhere) and OSError.
+        """
         with self._lock:
             if self._is_ending():
                 return None
@@ -199,14 +203,17 @@ class Pool:
             return running
 
     def _waited_for(self, running: TaskProcess) -> int:
-        """Return the exit code of a process when it has ended. Until then a signal to its number reaches no other process."""
+        """Wait for the end of a process, and return its exit code.
+
+        The process is reaped under the lock, so that a signal never goes to another process with a reused ID.
+        """
         os.waitid(os.P_PID, running.process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             self._processes.remove(running)
             return running.process.wait()
 
     def _outcome_of_exit(self, queued: _Queued, code: int) -> TaskOutcome:
-        """Return the outcome of a task whose process ended by itself."""
+        """Return the outcome of a task whose process exited without a signal."""
         result = queued.folder.read_result() or {}
         problem = "" if result.get("exit_code") == code else last_words(queued.folder)
         if code == Exit.MODEL and not problem and not queued.task.model and is_key_refused(result):
@@ -220,7 +227,7 @@ class Pool:
         )
 
     def _give_up(self, queued: _Queued) -> None:
-        """Start no more tasks: each would be refused with the same key. What runs goes on to its end."""
+        """Start no more tasks, since the provider refuses their API key. Running tasks continue to their end."""
         with self._lock:
             before, self._given_up = self._given_up, True
             remaining = count_of(self._untaken + len(self._elsewhere), "task")
@@ -230,7 +237,7 @@ class Pool:
             )
 
     def _not_run(self, queued: _Queued) -> TaskOutcome:
-        """Return the outcome of a task that was not run, because the batch was asked to end or gave up."""
+        """Return the outcome of a task that was not run because the batch ends. It may have been done earlier."""
         try:
             done = self._done(queued)
         except UsageError:
@@ -240,12 +247,12 @@ class Pool:
         return queued.outcome(TaskEnd.NOT_RUN, None, problem="the batch was ended before")
 
     def _take(self, queued: _Queued, outcome: TaskOutcome | None) -> None:
-        """Note and report the outcome of a task; None means that another process runs it."""
+        """Store and report the outcome of a task. `None` means that another process runs it."""
         if outcome is None:
             self._elsewhere.append(queued)
             return
         self._outcomes.append(outcome)
-        if outcome.task_end is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
+        if outcome.task_end is not TaskEnd.NOT_RUN:  # there may be thousands of these when a batch ends early
             earlier = " (done earlier)" if outcome.task_end is TaskEnd.EARLIER else ""
             end_text = f"{outcome.end_words}{earlier}"
             self._progress.count_finished(
@@ -253,7 +260,7 @@ class Pool:
             )
 
     def _freed(self, *, idle: bool) -> list[_Queued]:
-        """Return the tasks that no other process runs any more. Where the pool is idle, say which tasks it waits for."""
+        """Return the tasks that other processes have released. If the pool is idle, report the tasks that it waits for."""
         now = time.monotonic()
         if not self._elsewhere or now < self._ask_at or self._is_ending():
             return []
@@ -272,7 +279,7 @@ class Pool:
         return self._stopping.count > 0 or self._given_up
 
     def _end_if_asked(self) -> None:
-        """Pass a request to end the batch on: first as SIGTERM, then as SIGKILL."""
+        """Pass a request to end the batch on to the processes: first as SIGTERM, then as SIGKILL."""
         stop_count, now = self._stopping.count, time.monotonic()
         if not stop_count:
             return
@@ -289,14 +296,14 @@ class Pool:
 
 
 def is_key_refused(result: Mapping[str, JsonValue]) -> bool:
-    """Say whether a run ended because the provider refused its key."""
+    """Return whether a run ended because the provider refused its API key."""
     errors = result.get("errors")
     last = errors[-1] if isinstance(errors, list) and errors else None
     return isinstance(last, dict) and last.get("fault") == ModelFault.AUTHENTICATION.value
 
 
 def _signal(code: int) -> str:
-    """Return the signal that ended a process, in words."""
+    """Return the name of the signal that ended a process, or its exit code, as text."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -306,9 +313,9 @@ def _signal(code: int) -> str:
 
 
 MAX_TOLD_BYTES = 4_000
-"""The last line of stderr is looked for in so much of its end."""
+"""Size of the end of stderr that is searched for the last message, in bytes."""
 _CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.__main__ import program; program()"
-# 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
+# Not passed to tasks, so that 40 tasks do not write 40 summaries of one step: the batch writes one summary for all.
 _NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
 _VALUES = (
     "policy_sha256", "provider", "model", "base_url", "api", "calls", "effort", "system", "cwd", "tools",
@@ -318,21 +325,21 @@ _SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")
 
 
 class TaskProcess:
-    """A process that does a task."""
+    """A process that runs a task."""
 
     def __init__(self, process: Popen[bytes]) -> None:
         self.process = process
         self.began = time.monotonic()
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM, so that the run ends with a whole log."""
+        """Send SIGTERM, so that the run ends with a complete log."""
         try:
             os.kill(self.process.pid, signal.SIGTERM)
         except OSError:
             pass  # it has ended
 
     def kill(self) -> None:
-        """Send SIGKILL to its group, so that a git that it waits for ends too."""
+        """Send SIGKILL to the process group, so that a child such as git ends too."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
@@ -344,15 +351,15 @@ def start_process(
 ) -> TaskProcess:
     """Start `harness run --task ... --out ...` for the task in a folder. Raises OSError.
 
-    Its stderr is appended to a file in the folder; its stdout goes nowhere. It has a process group of its own, so that
-    Ctrl-C at the terminal reaches the batch, which passes it on.
+    Its stderr is appended to a file in the folder, and its stdout is discarded. It gets its own process group, so that
+    Ctrl-C at the terminal reaches only the batch, which passes it on.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     errors = os.open(folder.stderr, flags, 0o600)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     try:
         process = Popen(
-            # -I: no module of the current folder, or of one in PYTHONPATH, is taken for one of ours.
+            # -I: modules of the current folder or of PYTHONPATH cannot replace ours.
             [sys.executable, "-I", "-c", _CODE, package, *_words(folder, arguments)],
             stdin=DEVNULL,
             stdout=DEVNULL,
@@ -370,7 +377,10 @@ def start_process(
 
 
 def last_words(folder: TaskFolder) -> str:
-    """Return the last line that the process of a task wrote to stderr; empty if it wrote none."""
+    """Return the last message that the process of a task wrote to stderr, as one line. Empty if it wrote none.
+
+    This is the text from the last line with `harness: `, or else the last line.
+    """
     try:
         with open(folder.stderr, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_TOLD_BYTES))
@@ -383,7 +393,7 @@ def last_words(folder: TaskFolder) -> str:
 
 
 def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:
-    """Return the command line. A value follows `=`, so that it is not taken for a flag if it begins with a dash."""
+    """Return the command line. A value follows `=`, so that a value with a leading dash is not parsed as a flag."""
     words = ["run", f"--task={folder.task}", f"--out={folder.path}"]
     for name in _VALUES:
         value = getattr(arguments, name, None)

@@ -1,8 +1,7 @@
-"""Place of a batch's results: a folder or a URL, in the layout of a local batch, so that all readers treat them
-alike.
+"""Place of a batch's results: a folder or a URL. The layout is that of a local batch, so that all readers can use it.
 
-An attempt is whole under `TASK/attempts/N/`, its log first and its result last. Its published files are under
-`TASK/`.
+All files of an attempt are under `TASK/attempts/N/`. The log is written first and the result last. The files of the
+published attempt are also under `TASK/`.
 """
 
 from __future__ import annotations
@@ -32,28 +31,31 @@ from harness.safe_files import read_regular, remove_if_there, replace_file, sync
 from harness.session.work_folders.changes import CHANGES, IGNORED
 
 INPUTS, HEAD = "inputs", "head.json"
-"""The folder of what tasks need, by digest; and in the folder of an attempt, the head that its log had last."""
+"""Names: the folder of the tasks' input files, which are named by digest; the file in an attempt's folder with the
+last known head of its log.
+"""
 SMALL_BYTES = 64 << 20
-"""No result, summary or note is longer."""
+"""Maximum size of a result, summary or note, in bytes."""
 _INPUT = re.compile(r"([0-9a-f]{64})\.[a-z0-9]{1,16}")
 _PART = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class AttemptTaken(ResultsError):
-    """Raised if other files exist under the number of an attempt, or as the result of a task. They were left
-    unchanged.
+    """Raised if different files exist under the number of an attempt, or as the result of a task.
+
+    The existing files are not changed.
     """
 
 
 class Results:
-    """One place of results. Every method raises ResultsError for what the place cannot do.
+    """One place of results. Every method raises ResultsError if the store fails.
 
-    Nothing that is the evidence of an attempt is ever overwritten or removed. What an upload that was cut off left of a
-    file is a beginning of it, and is written anew.
+    The files of an attempt are never overwritten or removed, since they are evidence. The exception is an incomplete file
+    of an interrupted upload, which is the beginning of the file and is written again.
     """
 
     def __init__(self, store: Store) -> None:
-        """Take the files of the place; see `at`."""
+        """Use the files in `store`; see `at`."""
         self._store = store
 
     @classmethod
@@ -67,15 +69,15 @@ class Results:
 
     @property
     def address(self) -> str:
-        """The place, for a message."""
+        """Address of the place, for messages."""
         return self._store.address
 
     def tasks(self) -> frozenset[str]:
-        """Return the names in the place: the tasks, and other files beside them."""
+        """Return the names at the top of the place: the tasks, and the other files."""
         return frozenset(self._store.names(""))
 
     def attempts(self, task: str) -> tuple[int, ...]:
-        """Return the numbers of the attempts with any file here."""
+        """Return the numbers of the attempts that have at least one file here."""
         names = self._store.names(f"{task}/{ATTEMPTS}")
         return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10))
 
@@ -84,7 +86,7 @@ class Results:
         return self._result_of(task, attempt) is not None
 
     def published(self, task: str) -> int | None:
-        """Return the attempt that is the task's result; `None` if none is."""
+        """Return the number of the published attempt, which is the task's result. `None` if there is none."""
         if self._store.size(f"{task}/{RESULT}") is None:
             return None
         return _attempt_in(self.work(task))
@@ -94,10 +96,10 @@ class Results:
         return object_in(self.read_small(f"{task}/{WORK}"))
 
     def put(self, local_folder: str, task: str, attempt: int) -> None:
-        """Upload a finished attempt from the local folder of a task (see TaskFolder), where it has the same number.
+        """Upload a finished attempt from the local folder of a task (see TaskFolder), under the same number.
 
-        Repeating it changes nothing. Raises AttemptTaken if another attempt has that number, and ResultsError if the
-        local folder does not hold that attempt as it was written.
+        A repeated upload changes nothing. Raises AttemptTaken if another attempt has that number here, and ResultsError
+        if the attempt in the local folder is missing or was changed.
         """
         local = TaskFolder(local_folder)
         result, work = _local_result(local), local.read_work() or {}
@@ -121,10 +123,9 @@ class Results:
         self._put(_of(task, attempt, RESULT), lambda: (result,), len(result))
 
     def put_log(self, local_folder: str, task: str, attempt: int) -> None:
-        """Upload the log of an attempt, finished or not, with its head and the task. A beginning of it may be here
-        already.
+        """Upload the log of an attempt, finished or not, with its head and the task.
 
-        Raises AttemptTaken if another log, or another task, is here.
+        A partial upload of the log is completed. Raises AttemptTaken if another log, or another task, is here.
         """
         local = TaskFolder(local_folder)
         path = local.log(attempt)
@@ -134,19 +135,19 @@ class Results:
             self.put_head(task, attempt, head.note(path))
 
     def put_head(self, task: str, attempt: int, note: bytes) -> None:
-        """Write the present head of an attempt's log (see `LogHead.note`), unless a later one is here."""
+        """Write the head of an attempt's log (see `LogHead.note`), unless the stored head has as many records."""
         name = _of(task, attempt, HEAD)
         if _records(self.read_small(name)) < _records(note):
             self._store.replace(name, lambda: (note,))
 
     def head(self, task: str, attempt: int) -> Mapping[str, JsonValue] | None:
-        """Return the last head of the log of an attempt that left its machine, as `LogHead.note` writes it; else None."""
+        """Return the stored head of an attempt's log, in the form of `LogHead.note`. `None` if there is none."""
         return object_in(self.read_small(_of(task, attempt, HEAD)))
 
     def publish(self, task: str, attempt: int, *, instead_of: int | None = None) -> None:
-        """Make a complete attempt the task's result. To do so once more changes nothing.
+        """Publish a complete attempt as the task's result. Publishing it again changes nothing.
 
-        With `instead_of`, the result of that attempt makes room. Raises AttemptTaken where another result is there.
+        The result of the attempt `instead_of` is replaced. Raises AttemptTaken if another attempt is published.
         """
         result = self._result_of(task, attempt)
         if result is None:
@@ -157,7 +158,7 @@ class Results:
         if stored is not None:
             if instead_of is None or stored != self._result_of(task, instead_of):
                 raise AttemptTaken(f"{self.address}: {task} has another result than that of attempt {attempt}")
-            # The result goes first: without it, the other files mean nothing.
+            # Remove the result first: without it, readers ignore the other files.
             self._store.remove(f"{task}/{RESULT}")
         for name in (STDERR, CHANGES, IGNORED, WORK):
             if self._store.size(_of(task, attempt, name)) is None:
@@ -170,9 +171,10 @@ class Results:
             raise AttemptTaken(f"{self.address}: {task} got another result at the same time")
 
     def fetch(self, task: str, into: str) -> int | None:
-        """Bring the published result and the logs of all attempts into the local folder of a task. Return which attempt it is.
+        """Download the published result and the logs of all attempts into the local folder of a task.
 
-        None is returned where none is published. A local log stays as it is, and so does a local result that is not here.
+        Return the number of the published attempt, or `None` if there is none. Existing local logs are not changed.
+        Raises ResultsError, and keeps the local result, if that is another result that is not stored here.
         """
         local = TaskFolder(into)
         try:
@@ -182,17 +184,17 @@ class Results:
             raise ResultsError(f"{local.path} cannot be written: {error.strerror or error}") from None
 
     def put_input(self, path: str, name: str) -> None:
-        """Upload a local file that tasks need, under its digest: `SHA256.ext`. What is there already is left."""
+        """Upload an input file of tasks under its digest: `SHA256.ext`. A complete file of that name is not replaced."""
         digest = _input_digest(name)
         if digest_of_pieces(pieces_of_file(path)()) != digest:
             raise ResultsError(f"{path} does not have the digest {digest}")
         target = f"{INPUTS}/{name}"
-        # What does not have the digest of its name is what an upload left that was cut off.
+        # A file whose digest differs from its name is the rest of an interrupted upload.
         if not self._store.create(target, pieces_of_file(path)) and self._digest(target) != digest:
             self._store.replace(target, pieces_of_file(path))
 
     def get_input(self, name: str, into: str) -> str:
-        """Bring an input into a local folder, and return its path. Raises ResultsError where its digest is another."""
+        """Download an input file into a local folder, and return its path. Raises ResultsError for a wrong digest."""
         digest, path = _input_digest(name), os.path.join(into, name)
         try:
             if os.path.lexists(path) and digest_of_pieces(pieces_of_file(path)()) == digest:
@@ -205,7 +207,7 @@ class Results:
         return path
 
     def read_small(self, path: str) -> bytes | None:
-        """Return the content of a small file, such as a summary; None where there is none."""
+        """Return the content of a small file, such as a summary. `None` if it does not exist."""
         size = self._store.size(_checked(path))
         if size is None:
             return None
@@ -225,7 +227,7 @@ class Results:
         self._put(name, pieces_of_file(path), size)
 
     def _put(self, name: str, pieces: Pieces, size: int) -> None:
-        """Write a file that is not there, or of which only a beginning is. Raises AttemptTaken where another is there."""
+        """Write a file, or complete a partial upload of it. Raises AttemptTaken if a different file exists."""
         if self._store.create(name, pieces):
             return
         stored_digest, there_size = self._digest(name), self._store.size(name)
@@ -235,7 +237,7 @@ class Results:
             self._store.replace(name, pieces)
 
     def _compare(self, task: str, attempt: int, is_same: bool, files: Mapping[str, str]) -> None:
-        """Raise AttemptTaken if the files of a complete attempt here differ from the local folder's."""
+        """Raise AttemptTaken if the files of a complete attempt differ from the local `files`."""
         for name, path in files.items():
             target = _of(task, attempt, name)
             size = self._store.size(target)
@@ -249,7 +251,7 @@ class Results:
             raise AttemptTaken(f"{self.address}: attempt {attempt} of {task} is there already, and is another")
 
     def _fetch_attempts(self, task: str, local: TaskFolder) -> None:
-        """Bring the task, and the logs of its attempts that are not there. Raises OSError."""
+        """Download the task, the heads of all attempts, and the logs that are missing locally. Raises OSError."""
         os.makedirs(local.path, mode=0o700, exist_ok=True)
         if not os.path.lexists(local.task):
             self._bring(f"{task}/{TASK}", local.task)
@@ -260,7 +262,7 @@ class Results:
             self._bring(_of(task, number, HEAD), os.path.join(local.attempt(number), HEAD))
 
     def _fetch_published(self, task: str, local: TaskFolder) -> int | None:
-        """Bring the published result, the result file last. Raises OSError."""
+        """Download the published files, the result last. Return the number of the attempt. Raises OSError."""
         result = self.read_small(f"{task}/{RESULT}")
         if result is None:
             return None
@@ -288,7 +290,7 @@ class Results:
         return published
 
     def _result_of(self, task: str, attempt: int | None) -> bytes | None:
-        """Return the result of an attempt that is whole here; `None` if there is none, or its upload was cut off."""
+        """Return the result of a complete attempt. `None` if it is missing or its upload was interrupted."""
         result = None if attempt is None else self.read_small(_of(task, attempt, RESULT))
         work = None if result is None else object_in(self.read_small(_of(task, attempt or 0, WORK)))
         return result if result is not None and digest_of(result) == (work or {}).get("result_sha256") else None
@@ -299,7 +301,7 @@ class Results:
             replace_file(path, self._store.read(name))
 
     def _of_digest(self, name: str, digest: str) -> Iterable[bytes]:
-        """Yield the content of a file. Raises ResultsError at its end where it does not have this digest."""
+        """Yield the content of a file. At the end, raises ResultsError if its digest differs from `digest`."""
         hasher = hashlib.sha256()
         for piece in self._store.read(name):
             hasher.update(piece)

@@ -1,4 +1,4 @@
-"""Sources of a task: a folder here, or the repository, bundle or archive that it brings."""
+"""Sources of a task: a folder on this machine, or the repository, bundle or archive that the task names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from harness.session.work_folders.worktree import add_worktree, add_worktree_of
 from harness.text.visible import visible_line
 
 INPUTS_VARIABLE = "HARNESS_INPUTS"
-"""This variable tells a process that a worker starts in which folder the files of its task lie, which the task names by digest
-alone: it reads the same on all machines."""
+"""Environment variable with the folder of a task's input files, set by a worker.
+
+The task names the files by digest only, so that it is the same on all machines.
+"""
 
 
 def make_work_folder(
     attempt: str, cwd: str, revision: str | None, out: str, environment: Mapping[str, str]
 ) -> WorkFolder:
-    """Make the work folder of one attempt, in its folder `attempt` (absolute, and there), out of `cwd`.
+    """Make the work folder of one attempt from `cwd`, in the existing folder `attempt` (an absolute path).
 
-    In a repository it is a worktree at `revision` (else HEAD). Any other folder is copied, without the folder `out` in it,
-    where the folders of tasks lie. Raises UsageError where neither can be done.
+    If `cwd` is in a repository, the work folder is a worktree at `revision` (default: HEAD). Otherwise it is a copy of
+    `cwd` without the output folder `out`. Raises UsageError if neither is possible.
     """
     source, in_repository = located(cwd, revision, environment)
     if in_repository:
@@ -38,8 +40,7 @@ def make_work_folder(
 def work_folder_of(
     task: Task, attempt: str, cwd: str, out: str, environment: Mapping[str, str], tell: Callable[[str], None]
 ) -> WorkFolder:
-    """Make the work folder of one attempt at a task: from `cwd`, or from the repository, bundle or archive that it
-    names.
+    """Make the work folder of one attempt at a task, from the task's repository, bundle or archive, or else from `cwd`.
 
     See `make_work_folder`. `tell` gets messages about long steps. Raises UsageError.
     """
@@ -57,10 +58,10 @@ def work_folder_of(
 
 
 def refuse_outside(task: Task, folders: Iterable[str]) -> None:
-    """Raise UsageError if a task names a place on this machine that is below none of `folders`, links followed.
+    """Raise UsageError if a task names a local place outside of all `folders`, after links are resolved.
 
-    For a worker, who takes tasks from others: they choose no folder, repository, bundle or archive of its machine. A
-    task that names no place works in the worker's current folder.
+    For a worker, which runs tasks of other users: they must not choose any folder, repository, bundle or archive of its
+    machine. A task that names no place works in the worker's current folder.
     """
     allowed = [os.path.realpath(folder) for folder in folders]
     repository = None if task.repo is None else local_path(task.repo)

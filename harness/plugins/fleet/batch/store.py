@@ -1,4 +1,4 @@
-"""A place of files, by name: a folder, or what fsspec reads behind a URL. Each file is written whole, and read back."""
+"""Stores of named files: a local folder, or a URL that fsspec can access. Files at a URL are read back after writing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from harness.safe_files import NEW_FILE, name_beside, remove_if_there, replace_f
 from harness.text.visible import visible_line
 
 Pieces: TypeAlias = Callable[[], Iterable[bytes]]
-"""Yields the content of a file, piece by piece, on each call: a write may have to be repeated."""
+"""Returns the pieces of a file's content. It can be called again, since a write may have to be repeated."""
 
 PIECE_BYTES = 8 << 20
 READ_BACK_BYTES = 1 << 20
-"""A file of so many bytes is read back after it is written; of a longer one the end is."""
+"""Maximum number of bytes, at the end of a file, that are read back after a write."""
 PAUSES = (1.0, 4.0, 15.0)
-"""Seconds before each further try, where a store fails in a way that may pass."""
+"""Seconds to wait before each retry after a temporary failure of a store."""
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://(.*)", re.DOTALL)
 _FOR_GOOD = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
@@ -37,40 +37,40 @@ class ResultsError(HarnessError):
 
 
 class Store(Protocol):
-    """Files by name, `/` between the parts. Every method but `names` and `size` raises ResultsError for what fails."""
+    """Files by name, with `/` between the parts of a name. Every method raises ResultsError if it fails."""
 
     address: str
-    """The place, for a message."""
+    """Address of the store, for messages."""
 
     def names(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; empty for a missing folder. Raises ResultsError."""
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of a file; None where there is none. Raises ResultsError."""
+        """Return the size of a file in bytes. `None` if it does not exist. Raises ResultsError."""
 
     def read(self, name: str) -> Iterator[bytes]:
         """Yield the content of a file."""
 
     def create(self, name: str, pieces: Pieces) -> bool:
-        """Write a file that is not there yet. Return False, and write nothing, where it is there."""
+        """Write a new file. Return False, and write nothing, if it exists already."""
 
     def replace(self, name: str, pieces: Pieces) -> None:
         """Write or replace a file."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
 
 def is_url(out: str) -> bool:
-    """Say whether results go to a URL, and not to a folder."""
+    """Return whether `out` is a URL, not a folder."""
     return bool(_URL.match(out))
 
 
 def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
-    """Return the place that `out` names: a folder, or a URL. `file://` is a folder too. Nothing is read or written yet.
+    """Return the store at `out`: a folder, also as a `file://` URL, or another URL. Nothing is read or written yet.
 
-    `pauses` are the seconds before each further try. Raises UsageError for a URL that makes no sense or holds a key, and
-    where what reads it is not installed.
+    `pauses` are the seconds before each retry. Raises UsageError for an invalid URL, for one with credentials, and if the
+    package for its protocol is not installed.
     """
     match = _URL.match(out)
     if match is None:
@@ -87,7 +87,7 @@ def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
 
 def _check_url(out: str, rest: str) -> None:
     if "@" in rest.partition("/")[0]:
-        # The text is not repeated: it holds a secret.
+        # The message does not repeat the text, since it contains a secret.
         raise UsageError(
             "the URL of the results holds a name or a key before '@': give credentials to the store's own settings"
         )
@@ -108,10 +108,10 @@ def _visible(text: str) -> str:
 
 
 class FolderStore:
-    """Files below a folder. They are on disk when a method returns, and readable for their owner alone."""
+    """Files below a folder. Writes are synced to disk, and only the owner can read the files."""
 
     def __init__(self, folder: str, *, link: Callable[[str, str], None] = os.link) -> None:
-        """Take the folder, which need not exist yet. `link` makes a second name for a file, and none where one is there."""
+        """Use `folder`, which need not exist yet. `link` makes a hard link, and raises FileExistsError if the name exists."""
         self.address = folder
         self._link = link
 
@@ -183,12 +183,12 @@ class FolderStore:
             raise self._failed("removed", name, error) from None
 
     def _name(self, temporary: str, path: str) -> None:
-        """Give a file its name, which nothing has yet. Raises OSError, FileExistsError where something has it."""
+        """Give a temporary file its final name. Raises FileExistsError if the name exists, and OSError."""
         try:
             self._link(temporary, path)
         except FileExistsError:
             raise
-        except OSError:  # a file system without second names
+        except OSError:  # a file system without hard links
             os.close(os.open(path, NEW_FILE, 0o600))
             os.rename(temporary, path)
 
@@ -200,7 +200,10 @@ class FolderStore:
 
 
 def _make_folder(path: str) -> None:
-    """Make a folder and those above it, for their owner alone (makedirs gives its mode to the last only). Raises OSError."""
+    """Make a folder and its missing parents, all with mode 0700. Raises OSError.
+
+    `os.makedirs` applies its mode to the last folder only.
+    """
     if not os.path.isdir(path):
         _make_folder(os.path.dirname(path))
         try:
@@ -210,15 +213,14 @@ def _make_folder(path: str) -> None:
 
 
 class UrlStore:
-    """Files below a URL, through fsspec. The reader needs the right to list, since listings are not cached.
+    """Files below a URL, through fsspec. The credentials must permit listing, since listings are not cached.
 
-    A file is created exclusively if the store can do that (fsspec's mode "xb"); otherwise its existence is checked
-    before. Some stores show a file before it is whole: there, two simultaneous writers of one name are not
-    distinguished.
+    A new file is created exclusively (fsspec's mode "xb") if the store supports that. Otherwise only a check for the
+    file precedes the write, so that two simultaneous writers of one name can overwrite each other.
     """
 
     def __init__(self, url: str, *, pauses: Sequence[float] = PAUSES) -> None:
-        """Take a URL that was checked. Raises UsageError where fsspec, or its part for this protocol, is not installed."""
+        """Use a checked URL. Raises UsageError if fsspec, or its package for this protocol, is not installed."""
         self.address = _visible(url)
         self._pauses = pauses
         try:
@@ -318,7 +320,7 @@ class UrlStore:
         return part
 
     def _write(self, name: str, pieces: Pieces, mode: str) -> bool:
-        """Write a file and look at what was written: at its size, and at its last bytes. Raises what the store raises."""
+        """Write a file, then compare its size and its last bytes with the stored ones. Raises the store's own errors."""
         path = self._path(name)
         size, end = 0, b""
         with self._opened(path, mode) as file:
@@ -334,7 +336,7 @@ class UrlStore:
         return True
 
     def _opened(self, path: str, mode: str) -> Any:
-        """Open a file to be written. Make its folder where the store needs that, but never a bucket. Raises what it raises."""
+        """Open a file for writing. Make its folder if the store needs that, but never a bucket. Raises the store's errors."""
         try:
             return self._files.open(path, mode)
         except FileNotFoundError:
@@ -345,7 +347,7 @@ class UrlStore:
             return self._files.open(path, mode)
 
     def _tried(self, action: str, name: str, call: Callable[[], _T]) -> _T:
-        """Call, and call again after each pause where what failed may pass. Raises ResultsError."""
+        """Return the result of `call`. After a temporary failure, retry after each pause. Raises ResultsError."""
         for pause in (*self._pauses, None):
             try:
                 return call()
@@ -365,7 +367,7 @@ class UrlStore:
 
 
 def _is_for_good(error: Exception) -> bool:
-    """Say whether trying again makes no sense: no credentials, no right, no such place (some stores give no errno)."""
+    """Return whether an error is permanent: missing credentials, permissions or place. Some stores set no errno."""
     return (
         isinstance(error, FileNotFoundError | PermissionError | NotImplementedError)
         or "Credentials" in type(error).__name__
@@ -373,18 +375,18 @@ def _is_for_good(error: Exception) -> bool:
 
 
 def _words(error: Exception) -> str:
-    """Return a store's message: one line, without the part of an address after '?', which may be a signature."""
+    """Return the message of a store's error on one line. The query of a URL is removed, since it may be a signature."""
     error_text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return _visible(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(error_text)) or type(error).__name__)
 
 
 def pieces_of_file(path: str) -> Pieces:
-    """Return the content of a local file in pieces. Reading raises ResultsError where it cannot be read."""
+    """Return the pieces of a local file. Iterating raises ResultsError if the file cannot be read."""
     return lambda: FolderStore(os.path.dirname(path)).read(os.path.basename(path))
 
 
 def digest_of_pieces(pieces: Iterable[bytes], max_bytes: int | None = None) -> str:
-    """Return the SHA-256 of a content, or of its first `max_bytes` bytes, in hex."""
+    """Return the SHA-256 of the content, or of its first `max_bytes` bytes, in hexadecimal."""
     digest, remaining = hashlib.sha256(), max_bytes
     for piece in pieces:
         digest.update(piece if remaining is None else piece[:remaining])

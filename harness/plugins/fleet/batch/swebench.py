@@ -1,7 +1,7 @@
-"""SWE-bench: its instances become tasks, and what the tasks changed becomes the predictions that its evaluation reads.
+"""SWE-bench: turns its instances into tasks, and the patches of the tasks into predictions for its evaluation.
 
-The form is that of SWE-bench, Lite, Verified, Multilingual and SWE-bench-extra alike: the fields that are read here are the
-same in all of them. The answers beside them (`patch`, `test_patch`, `hints_text`) go into no task.
+SWE-bench, Lite, Verified, Multilingual and SWE-bench-extra all have the fields that are read here. The fields with
+answers (`patch`, `test_patch`, `hints_text`) are not passed to any task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.text.fields import Fields
 from harness.text.strict_json import NotJsonError, read_line, read_one
 
 REPOS = "https://github.com/"
-"""Default prefix of an instance's `repo`."""
+"""Default prefix for the `repo` of an instance."""
 PROMPT = """\
 The current folder holds the repository {repo}. Resolve the issue below: change the code so that it does what the issue asks \
 for. Leave the changes in the files of this folder. Tests that are not there yet will be run on them.
@@ -37,7 +37,7 @@ The issue:
 {statement}
 """
 MAX_NAMED = 20
-"""Maximum number of tasks or files named in one message; the others are counted."""
+"""Maximum number of tasks or files named in one message. The others are counted."""
 
 
 class Prediction(Record):
@@ -46,11 +46,11 @@ class Prediction(Record):
     model: str
     patch: str
     left_out: tuple[str, ...] = ()
-    """The files that are in the task's patch and not in this one, each with the reason."""
+    """The files of the task's patch that `patch` leaves out, each with the reason."""
 
 
 def read_instances(path: str, repos: str = REPOS) -> tuple[Task, ...]:
-    """Return a task for each SWE-bench instance in a file of JSON lines, or of one JSON array, in their order.
+    """Return a task for each SWE-bench instance of a file, in order. The file has JSON lines or one JSON array.
 
     `repos` is the prefix of the instances' `owner/name`: a URL, or a folder on this machine. Raises UsageError, with
     file and line (or index in the array), for an invalid instance, a duplicate id, and a file without instances.
@@ -68,22 +68,22 @@ def read_instances(path: str, repos: str = REPOS) -> tuple[Task, ...]:
 
 
 def predictions_name(shard: tuple[int, int] | None) -> str:
-    """Return the name of the file of predictions in the folder of a batch; each shard has its own."""
+    """Return the name of the predictions file in the folder of a batch. Each shard has its own file."""
     return "preds.json" if shard is None else "preds-{}-of-{}.json".format(*shard)
 
 
 def is_predictions(name: str) -> bool:
-    """Say whether a file of this name in a folder of results holds predictions."""
+    """Return whether `name` is the name of a predictions file."""
     return bool(re.fullmatch(r"preds(-[0-9]+-of-[0-9]+)?\.json", name, re.ASCII))
 
 
 def write_predictions(
     out: str, outcomes: Sequence[TaskOutcome], *, shard: tuple[int, int] | None, tell: Callable[[str], None]
 ) -> tuple[str, ...]:
-    """Write the predictions of a batch into its folder `out`: one object, with an entry for each task that is done.
+    """Write the predictions of a batch into its folder `out`: one JSON object with an entry for each finished task.
 
-    `tell` is given a line for each reason why tasks are left out, and for each task of which a file is left out. Return what
-    went wrong with the writing, in words.
+    `tell` gets a message for each reason for which tasks are left out, and for each task with left-out files. Return the
+    problems with the writing.
     """
     name = predictions_name(shard)
     missing: dict[str, list[str]] = {}
@@ -98,7 +98,7 @@ def write_predictions(
 
 
 def prediction_of(folder: TaskFolder) -> Prediction | str:
-    """Return the prediction of a task that is done, or why there is none. Nothing is taken that is not what was written."""
+    """Return the prediction of a finished task, or the reason why there is none, such as a patch that was changed."""
     work, result = folder.read_work(), folder.read_result()
     if work is None or result is None:
         return "no result"
@@ -116,10 +116,10 @@ def prediction_of(folder: TaskFolder) -> Prediction | str:
 
 
 def text_patch(patch: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return the part of a git patch that a JSON string can hold and every step of the evaluation can apply.
+    """Return a git patch without files that the evaluation cannot use, and these files, each with the reason.
 
-    Also return the files that are left out, each with the reason: binary ones, since the evaluation falls back to patch(1),
-    which knows no binary patches, and those whose lines are not UTF-8.
+    Binary files are left out, since the evaluation may fall back to patch(1), which cannot apply binary patches. Files
+    that are not UTF-8 are left out, since a JSON string cannot hold them.
     """
     texts, left_out = [], []
     for part in _files_of(patch):
@@ -127,7 +127,7 @@ def text_patch(patch: bytes) -> tuple[str, tuple[str, ...]]:
         names = header.removeprefix(_HEADER)  # `a/NAME b/NAME`, of equal length
         first_name = names[: (len(names) - 1) // 2]
         name = os.fsdecode(first_name.removeprefix(b"a/"))
-        if b"GIT binary patch" in lines:  # a line of text has a sign in front
+        if b"GIT binary patch" in lines:  # a line of a text file begins with a sign
             left_out.append(f"{name} is binary")
             continue
         try:
@@ -158,7 +158,7 @@ def _prefix(repos: str) -> str:
 
 
 def _objects(path: str) -> Iterator[tuple[str, JsonValue]]:
-    """Yield each value of the file, and its place."""
+    """Yield the location and the JSON value of each instance in the file."""
     try:
         data = read_regular(path)
     except OSError as error:
@@ -205,9 +205,9 @@ def _task(location: str, instance: Any, prefix: str) -> Task:
 def _entries(
     out: str, outcomes: Sequence[TaskOutcome], missing: dict[str, list[str]], name: str, tell: Callable[[str], None]
 ) -> Iterator[bytes]:
-    """Yield the file of predictions in pieces, so that one patch at a time is in memory.
+    """Yield the predictions file in pieces, so that only one patch at a time is in memory.
 
-    Note in `missing` which tasks are left out, by the reason.
+    Adds the left-out tasks to `missing`, by reason.
     """
     yield b"{"
     between = "\n"
@@ -231,7 +231,10 @@ def _why_not_done(code: int | None) -> str:
 
 
 def _files_of(patch: bytes) -> Iterator[bytes]:
-    """Yield the part of each file. A line of its content begins with a sign, or holds no space: it is never a header."""
+    """Yield the part of each file in a patch.
+
+    A line of content is never mistaken for a header: it begins with a sign, or contains no space.
+    """
     begins = [match.start() for match in re.finditer(rb"^" + _HEADER, patch, re.MULTILINE)]
     for begin, end in pairwise([*begins, len(patch)]):
         yield patch[begin:end]

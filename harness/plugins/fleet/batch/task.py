@@ -1,4 +1,4 @@
-"""Task files, read strictly: one JSON object, or one a line; and the flags that a task is run with."""
+"""Strict parsing of task files, which hold one JSON object or one per line, and the flags for the run of a task."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from harness.text.visible import visible_line
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SOURCES = ("repo", "bundle", "archive")
 _KEYS = {"file_sha256": "sha256"}
-"""The names of fields that are called otherwise in a task file: `Task.sha256` is the digest of the task."""
+"""Fields with another name in a task file, by their name in `Task`: there, `sha256` is the digest of the task."""
 
 
 class Task(Record):
-    """One task: what is to be done, and the settings that it asks for."""
+    """One task: its prompt, and the settings that it requests."""
 
     id: str
     prompt: str
-    """A template, where `var` gives its {{variables}}."""
+    """The prompt. With `var`, a template in which {{variables}} are replaced."""
     cwd: str | None = None
-    """The repository or folder to work on; relative to the current folder. With a source, the folder in it."""
+    """Repository or folder to work on, relative to the current folder. With a source: the folder inside the source."""
     revision: str | None = None
     """Commit of the repository (default: HEAD)."""
     repo: str | None = None
     """Address of a repository to fetch (see transport.address_problem). This and the next two are sources."""
     bundle: str | None = None
-    """The path of a file that `git bundle` made; relative to the current folder."""
+    """Path of a file from `git bundle`, relative to the current folder."""
     archive: str | None = None
-    """The path of a tar; relative to the current folder."""
+    """Path of a tar file, relative to the current folder."""
     commit: str | None = None
-    """The full ID of the commit that is worked on, of `repo` or `bundle`."""
+    """Full ID of the commit of `repo` or `bundle` to work on."""
     file_sha256: str | None = None
-    """The digest of the bundle or the archive; `sha256` in the task file."""
+    """Digest of the bundle or the archive. Called `sha256` in the task file."""
     priority: int | None = None
     """Priority in a queue: lower numbers first. A batch on one machine ignores it and the next field."""
     group: str | None = None
-    """The name of the tasks in a queue that share a limit."""
+    """Name of a group of tasks in a queue. The tasks of a group share a limit."""
     policy: str | None = None
     policy_sha256: str | None = None
     model: str | None = None
@@ -64,23 +64,23 @@ class Task(Record):
 
     @property
     def source(self) -> str | None:
-        """The name of the field that says what the task brings to work on: one of SOURCES; None where it names a folder."""
+        """Name of the field with the task's source: one of SOURCES. `None` if the task works on a folder."""
         return next((name for name in SOURCES if getattr(self, name) is not None), None)
 
     @property
     def file_fields(self) -> dict[str, JsonValue]:
-        """The fields of the task file, without defaults."""
+        """The fields of the task as in a task file, without those that are not set."""
         fields: dict[str, JsonValue] = {_KEYS.get(name, name): getattr(self, name) for name in field_names(Task)}
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
     def text(self) -> str:
-        """The task as one line of JSON, always the same for the same task."""
+        """The task as one line of canonical JSON: equal for equal tasks."""
         return json.dumps(self.file_fields, sort_keys=True, separators=(",", ":"))
 
     @property
     def sha256(self) -> str:
-        """The digest of `text`: which task it is."""
+        """Digest of `text`, which identifies the task."""
         return digest_of(self.text.encode())
 
 
@@ -112,9 +112,9 @@ def read_tasks(path: str) -> tuple[Task, ...]:
 
 
 def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
-    """Say whether a task belongs to the I-th of N shards, (I, N) from (1, 1). Without a shard every task does.
+    """Return whether a task belongs to `shard`, (I, N) for the I-th of N shards. Always true without a shard.
 
-    By a digest of its name alone, so that every machine says the same.
+    The shard follows from a digest of the task's name alone, so that all machines agree.
     """
     if shard is None:
         return True
@@ -124,9 +124,9 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
 
 
 def task_of(line: bytes, location: str) -> Task:
-    """Parse the JSON of a task. Raises UsageError, which begins with `location`."""
+    """Parse the JSON of a task. Raises UsageError with a message that begins with `location`."""
     try:
-        fields: Any = read_line(line)  # each field is looked at below
+        fields: Any = read_line(line)  # all fields are checked below
     except NotJsonError as error:
         raise UsageError(f"{location}: it is not JSON: {error}") from None
     if problem := _TASK.problem(fields) or _source_problem(fields):
@@ -172,7 +172,7 @@ _GOES_WITH = {"commit": ("repo", "bundle"), "sha256": ("bundle", "archive")}
 
 
 def _source_problem(fields: Mapping[str, Any]) -> str:
-    """Return the fields of a task that contradict each other, or an empty string. Each by itself is valid."""
+    """Return the first conflict between fields of a task, or an empty string. Each field is valid by itself."""
     sources = [name for name in SOURCES if name in fields]
     if len(sources) > 1:
         return f"{sources[1]}: {sources[0]} stands there too; a task names one thing to work on"
@@ -223,13 +223,13 @@ _TASK = Fields(
 
 
 DEFAULT_POLICY = "readonly"
-"""The policy that holds where the command line names none."""
+"""Policy that applies if the command line names none."""
 LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 _TOLD = (
     "policy", "policy_sha256", "provider", "model", "calls", "effort", "set", "system", "no_instructions", "add_dir",
     "tools", *LIMITS, "output_schema", "allow_refusals", "dry_run", "plan", "replay",
 )  # fmt: skip
-"""The flags that decide how a run ends."""
+"""Flags that affect the result of a run. They are stored with it."""
 _NOT_WITH_A_TASK = {
     "prompt": "a prompt", "prompt_file": "--prompt-file", "var": "--var", "resume": "--resume", "log": "--log",
     "ask": "--ask",
@@ -237,7 +237,7 @@ _NOT_WITH_A_TASK = {
 
 
 def checked_flags(arguments: Namespace) -> None:
-    """Raise UsageError for flags of `harness run` that make no sense beside --task, and for one of --task and --out alone."""
+    """Raise UsageError for flags of `harness run` that conflict with --task, and if only one of --task and --out is set."""
     if arguments.task is None or arguments.out is None:
         raise UsageError("--task FILE and --out DIR belong together: the task, and the folder for its results")
     flags = [name for flag, name in _NOT_WITH_A_TASK.items() if getattr(arguments, flag, None)]
@@ -248,10 +248,10 @@ def checked_flags(arguments: Namespace) -> None:
 
 
 def of_task(arguments: Namespace, task: Task) -> Namespace:
-    """Return the flags of the run that does the task, without its workspace and log.
+    """Return the flags for the run of a task, without workspace and log. Raises UsageError.
 
-    The task's own model and folder count before the command line's. A task does not choose its policy: it may say which one
-    it is meant for, and is refused under any other, the default too. Of two limits the lower holds. Raises UsageError.
+    The model and the folder of the task take precedence over the command line. The lower of two limits applies. A task
+    cannot choose its policy: if it names one, it is refused under any other policy, including the default.
     """
     flags = copy(arguments)
     flags.prompt, flags.no_stdin = task.prompt, True
@@ -276,7 +276,10 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
 
 
 def settings_of(flags: Namespace, task: Task) -> dict[str, JsonValue]:
-    """Return the settings of a task's run as its folder keeps them: only those given. The model's address is not among them."""
+    """Return the settings of a task's run for its folder, without those that are not set.
+
+    The address of the model is not one of them.
+    """
     settings: dict[str, JsonValue] = {name: getattr(flags, name, None) for name in _TOLD}
     if settings["policy"] is not None:
         settings["policy"] = " and ".join(flags.policy)

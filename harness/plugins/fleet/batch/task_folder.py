@@ -1,4 +1,4 @@
-"""The folder of one task: the lock of its process, the task, the attempts, the result."""
+"""The folder of one task: the lock of its process, the task file, the attempts and the result."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from harness.text.visible import visible_line
 
 LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
 LOCK_SECONDS = 0.5
-"""Seconds to wait for a lock: a process that checks whether it is held takes it for a moment."""
+"""Seconds to wait for a lock. A process that only checks the lock holds it for a moment."""
 
 
 class HeldElsewhere(UsageError):
-    """The task is being run by another process."""
+    """Raised if another process runs the task."""
 
 
 class Lease:
-    """The locks of a task's folder, held during the `with` block. The kernel releases them in any case.
+    """The locks of a task's folder, held during the `with` block. The kernel releases them even after a crash.
 
-    INVARIANT: the lock file is never removed, or two processes could each hold a file of that name. Another program
-    may remove it: so the folder is locked as well, if its file system can do that (flock(2); NFS cannot).
+    INVARIANT: the harness never removes the lock file, since two processes could then each lock a file of that name.
+    Other programs may remove it. Therefore the folder is also locked, if its file system supports that (flock(2); NFS
+    does not).
     """
 
     def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
-        """Take the lease of the task in `folder`; try each lock for so many seconds.
+        """Acquire the lease of the task in `folder`. Wait up to `seconds` for each lock.
 
-        Raises HeldElsewhere, which names the process that holds it, and OSError.
+        Raises OSError, and HeldElsewhere with the process that holds the lease.
         """
         self._seconds = seconds
         self._path = os.path.join(folder, LOCK)
@@ -64,12 +65,12 @@ class Lease:
         try:
             is_locked = is_locked_within(descriptor, self._seconds)
         except OSError:
-            is_locked = True  # what cannot be locked at all: the other lock decides
+            is_locked = True  # the file system cannot lock this one; the other lock decides
         if not is_locked:
             raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
-        """Return whether the locked folder is still in its place: it may have been moved, removed or replaced."""
+        """Return whether the locked folder is still at its path. It may have been moved, removed or replaced."""
         try:
             return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
         except OSError:
@@ -81,7 +82,7 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         self._close()
 
     def _close(self) -> None:
@@ -90,7 +91,7 @@ class Lease:
 
 
 def is_held(folder: str) -> bool:
-    """Say whether another process holds the lease of the task in `folder`."""
+    """Return whether a process holds the lease of the task in `folder`."""
     for path in (folder, os.path.join(folder, LOCK)):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -101,14 +102,14 @@ def is_held(folder: str) -> bool:
         except BlockingIOError:
             return True
         except OSError:
-            pass  # what cannot be locked at all is not held either: the other lock decides
+            pass  # the file system cannot lock this one, so it is not held; the other lock decides
         finally:
             os.close(descriptor)
     return False
 
 
 def holder(folder: str) -> str:
-    """Return the number of the process that holds, or held, the lease, for a message."""
+    """Return the ID of the process that holds the lease, or held it last, for a message."""
     content = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
     return content if content.isdigit() else "that is not known"
 
@@ -117,7 +118,7 @@ class TaskFolder:
     """The files of one task below one folder."""
 
     def __init__(self, path: str) -> None:
-        """Take the folder, which need not exist yet. Links on the way are followed, as git follows them."""
+        """Use the folder at `path`, which need not exist yet. Links in the path are resolved, as git does."""
         self.path = os.path.realpath(path)
         self.task = os.path.join(self.path, TASK)
         self.result = os.path.join(self.path, RESULT)
@@ -126,14 +127,14 @@ class TaskFolder:
         self._attempts = os.path.join(self.path, ATTEMPTS)
 
     def make(self) -> None:
-        """Make the folder, for its owner alone. Raises UsageError."""
+        """Make the folder, with mode 0700. Raises UsageError."""
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
         except OSError as error:
             raise UsageError(f"the folder of the task cannot be made: {self.path}: {error.strerror}") from None
 
     def claim(self, task: Task) -> None:
-        """Write down the task, or check that the folder is of the same task. Raises UsageError where it is of another."""
+        """Store the task in the folder. Raises UsageError if the folder belongs to another task."""
         stored = _content(self.task)
         if stored is None and not os.path.lexists(self.task):
             _write(self.task, f"{task.text}\n".encode())
@@ -150,7 +151,7 @@ class TaskFolder:
             )
 
     def attempts(self) -> tuple[int, ...]:
-        """Return the numbers of all attempts so far."""
+        """Return the numbers of all attempts, in ascending order."""
         try:
             names = os.listdir(self._attempts)
         except OSError:
@@ -162,10 +163,10 @@ class TaskFolder:
         return os.path.join(self._attempts, str(number))
 
     def new_attempt(self, is_known: Callable[[str], bool]) -> int:
-        """Make the folder of one more attempt, and return its number. Raises UsageError.
+        """Make the folder of a new attempt, and return its number. Raises UsageError.
 
-        `is_known` says whether there was ever a log at a path. Its number is not used again, even after this folder was
-        moved or removed: no log is begun anew under the name of another.
+        `is_known` returns whether a log was ever written at a path. Numbers of known logs are skipped, even if the folder
+        was moved or removed, so that a new log never gets the name of an earlier one.
         """
         number = max(self.attempts(), default=0) + 1
         while is_known(self.log(number)):
@@ -178,8 +179,8 @@ class TaskFolder:
         return number
 
     def forget_result(self) -> None:
-        """Remove the result of an earlier attempt, whose log stays. Raises OSError."""
-        # The result goes first: without it, the other files mean nothing.
+        """Remove the result of an earlier attempt, but not its log. Raises OSError."""
+        # Remove the result first: without it, readers ignore the other files.
         for name in (RESULT, WORK, CHANGES, IGNORED):
             remove_if_there(os.path.join(self.path, name))
 
@@ -188,22 +189,21 @@ class TaskFolder:
         return os.path.join(self.attempt(number), LOG)
 
     def write_result(self, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> None:
-        """Write the notes about the work, then the result. Both are whole and on disk when this returns. Raises
-        OSError.
+        """Write the notes about the work, then the result, and sync both to disk. Raises OSError.
 
-        INVARIANT: the result is the last file of an attempt to be written, and the first that the next attempt
-        removes. Its digest is noted before it is written, with the notes about the work.
+        INVARIANT: the result is the last file that an attempt writes, and the first that the next attempt removes. The
+        notes about the work hold its digest, and are written before it.
         """
         data = (json.dumps(result, indent=2) + "\n").encode()
         _write(self.work, (json.dumps({**work, "result_sha256": digest_of(data)}, indent=2) + "\n").encode())
         _write(self.result, data)
 
     def read_result(self) -> dict[str, JsonValue] | None:
-        """Return the result in the folder, of any attempt; `None` without one."""
+        """Return the result in the folder, from whichever attempt wrote it last. `None` without one."""
         return object_in(_content(self.result))
 
     def read_work(self) -> dict[str, JsonValue] | None:
-        """Return the notes about the work of the last finished attempt; `None` without any."""
+        """Return the notes about the work of the last attempt with a result. `None` without any."""
         return object_in(_content(self.work))
 
 
@@ -215,7 +215,7 @@ def _content(path: str) -> bytes | None:
 
 
 def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
-    """Return the JSON object in these bytes; None where there is none."""
+    """Parse `data` as a JSON object. Return `None` if it is not one."""
     try:
         value = json.loads(data or b"")
     except (ValueError, RecursionError):
@@ -224,34 +224,34 @@ def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file whole or not at all, even if the power fails: beside its place, then moved there. Raises OSError."""
+    """Write a file atomically, even if the power fails: write a temporary file, then rename it. Raises OSError."""
     replace_file(path, (data,))
     sync_path(os.path.dirname(path))
 
 
 FINISHED = frozenset((Exit.DONE, Exit.BLOCKED, Exit.LIMIT, Exit.NO_ANSWER, Exit.REFUSED))
-"""The exit codes of a task that is done: another run would end the same way. With any other it is tried again."""
+"""Exit codes of a finished task. A task with another exit code is tried again."""
 
 
 class Finished(Record):
-    """A task that is done, as its folder says."""
+    """The stored end of a finished task."""
 
     code: Exit
     result: Mapping[str, JsonValue]
     work: Mapping[str, JsonValue]
     log: str
     damage: str
-    """The file that differs from its written content, according to a quick check. Empty if none does."""
+    """Problem with the result or a patch, such as a changed file, according to a quick check. Empty without one."""
     log_damage: str
-    """The same for its log, which may be gone on purpose."""
+    """Problem with the log, which may have been removed on purpose. Empty without one."""
     is_clean: bool
-    """Whether the work folder is gone, or kept on purpose."""
+    """Whether the work folder was removed, or kept on purpose."""
 
 
 def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
-    """Return the end of the task; `None` if it is unfinished. Only the last line of its log is read.
+    """Return the stored end of a task; `None` if it is unfinished. Reads only the last line of its log.
 
-    Raises UsageError if it was done under other settings, so that the result does not fit the request.
+    Raises UsageError if the task was done under other settings than `settings`.
     """
     data, work = _content(folder.result), folder.read_work()
     result = object_in(data)
@@ -277,9 +277,9 @@ def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonVal
 
 
 def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]) -> None:
-    """Raise UsageError where a task was done under other settings than those asked for: a folder holds one set of results.
+    """Raise UsageError if a task was done under other settings than the requested ones.
 
-    Each of the tasks has a result, of whichever attempt.
+    All results in a folder must have the same settings. Each of the tasks has a result.
     """
     first, count = "", 0
     for folder, task, settings in folders:
@@ -297,7 +297,10 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
 
 
 def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
-    """Return the patch that differs from its written content, or an empty string. Reads the whole patches."""
+    """Return the problem of the first patch that was changed since it was written, or an empty string.
+
+    Reads the patches completely.
+    """
     for path, patch in _patches(folder, work):
         try:
             with open(path, "rb") as file:
@@ -324,8 +327,9 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 
 
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
-    """Return the reason why a log does not end with the noted head and exit code, or an empty string. Reads its last
-    line only.
+    """Return a problem if the log does not end with the noted head and exit code, or an empty string.
+
+    Reads only the last line.
     """
     try:
         with open_log(path) as file:
@@ -350,13 +354,13 @@ def _size(path: str) -> int:
 
 
 def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
-    """Return the exit code that is noted; None where a task with it is not done."""
+    """Return the noted exit code. `None` if a task with this exit code is not finished."""
     code = work.get("exit_code")
     return Exit(code) if type(code) is int and code in FINISHED else None
 
 
 def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
-    """Return the setting in which a finished run differs, or an empty string."""
+    """Return the first setting that differs between a finished run and `now`, in words, or an empty string."""
     then = work.get("settings")
     recorded = then if isinstance(then, dict) else {}
     key = next((key for key in sorted({**recorded, **now}) if recorded.get(key) != now.get(key)), "")

@@ -1,4 +1,4 @@
-"""`harness run --task FILE --out DIR`: one task in a work folder. Once it is done, a second start changes nothing."""
+"""`harness run --task FILE --out DIR`: runs one task in a work folder. A second start of a finished task changes nothing."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
 HELD = 75
-"""The exit code that tells a batch that another process runs the task (EX_TEMPFAIL, sysexits(3))."""
+"""Exit code for the batch if another process runs the task (EX_TEMPFAIL, sysexits(3))."""
 
 
 def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: RunOnce) -> int:
-    """Do one task by `run_once`, or say how it ended if it is done. Return the exit code of its run.
+    """Run one task with `run_once`, or report its end if it is finished. Return the exit code of its run.
 
-    Raises HarnessError for what fails before the run begins. It is a UsageError where another process runs the task, where
-    the folder belongs to another task, and where it was done under other settings.
+    Raises HarnessError for errors before the run. It is a UsageError if another process runs the task, if the folder
+    belongs to another task, or if the task was done under other settings.
     """
     checked_flags(arguments)
     task = read_task(arguments.task)
     flags = of_task(arguments, task)
     settings = settings_of(flags, task)
-    # What a task brings with it is in no folder yet: there is no link to fear but in what was added.
+    # A source of a task is not in a local folder yet, so that only the added folders can contain harmful links.
     folders = workspace_folders(flags)[0 if task.source is None else 1 :]
     folder = TaskFolder(output_path(arguments.out, folders, shown_as="--out"))
     output_path(folder.log(0), folders, shown_as="--out")
@@ -66,7 +66,7 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
             if done is None:
                 return attempt.run()
             _check_done(folder, done, _heads(environment))
-            attempt.forget_all_but_kept()  # a kill may have left one
+            attempt.forget_all_but_kept()  # a killed process may have left a work folder
             return _told_again(done, flags)
     except HeldElsewhere:
         if is_of_a_batch(environment):
@@ -77,9 +77,9 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
 
 
 def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
-    """Raise LogError where a finished task's log, result or patches are not what was written.
+    """Raise LogError if the log, the result or a patch of a finished task was changed.
 
-    A person must look at that: a new attempt would hide it.
+    The task is not run again, since a new attempt would hide the damage from the user.
     """
     reason = done.damage or changed_patch(folder, done.work)
     noted_head = heads.of_path(done.log)
@@ -133,15 +133,18 @@ class _Attempt:
         self._environment = environment
         self._run_once = run_once
         self._changes: Changes | None = None
-        """Changes of the run; `None` until they are collected, and if the task's folder is gone."""
+        """Changes of the run. `None` until they are collected, and if the task's folder was moved or removed."""
 
     def run(self) -> int:
-        """Make the work folder, run in it, keep the changes, write the result, and remove the folder. Raises HarnessError."""
+        """Make the work folder, run in it, save the changes, write the result, and remove the folder.
+
+        Return the exit code. Raises HarnessError.
+        """
         self.forget_all_but_kept()
         heads = _heads(self._environment)
         number = self._folder.new_attempt(lambda log: heads.of_path(log) is not None)
         attempt = self._folder.attempt(number)
-        # A batch has all its folders there. None of them belongs into a copy.
+        # In a batch, the folders of all tasks are in `out`. A copy of the source must not include them.
         out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
             tell = _ignore if self._flags.quiet else complain
@@ -165,7 +168,7 @@ class _Attempt:
         return self._keep(work_folder, number, end.code, end.summary)
 
     def _settle(self, work_folder: WorkFolder, attempt: str) -> str:
-        """Collect the changes. Return the problem: a missing patch, or a missing folder for it."""
+        """Collect the changes. Return the problem, such as a missing patch or task folder, or an empty string."""
         self._changes = self._take_changes(work_folder, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
             self._changes = None
@@ -173,9 +176,9 @@ class _Attempt:
         return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
-        """Remove the work folders of all attempts, also of killed ones, except the `is_kept` ones.
+        """Remove the work folders of all attempts, including killed ones, except those for which `is_kept` is true.
 
-        Keeps all of them if the locked folder is not in its place: another process may be at work in the new one.
+        Removes none if the locked folder is no longer at its path, since another process may use the new folder there.
         """
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
@@ -199,8 +202,8 @@ class _Attempt:
             keep(attempt)
             complain(f"the result cannot be written: {error}; what was changed is left in {work_folder.root}")
             return Exit.INTERNAL if is_soft(code) else code
-        # This comes last: until the result is written, only the folder holds the changes. Earlier attempts are cleaned up
-        # too, since a git that outlived a kill may have made something there.
+        # Remove the folders last: until the result is written, only they hold the changes. This includes earlier attempts,
+        # in which a git process that survived a kill may have written files.
         if not changes.lost or is_kept(attempt):
             self.forget_all_but_kept()
         return code
@@ -215,7 +218,7 @@ class _Attempt:
     def _work(
         self, work_folder: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return the notes about the work: its source, and its changes."""
+        """Return the notes about the work, such as its settings, source and changes."""
         return {
             "v": 1,
             "id": self._task.id,

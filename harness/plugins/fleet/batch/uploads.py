@@ -1,4 +1,7 @@
-"""A batch whose results go to a URL: it works in a folder of this machine, brings what is done, uploads what ends."""
+"""Transfers for a batch with results at a URL. The batch works in a local folder.
+
+Finished tasks at the URL are downloaded before the batch, and tasks that end are uploaded.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,27 @@ from harness.text.amounts import count_of
 
 REPORTS = "reports"
 LOOK_SECONDS = 1.0
-"""The pause between two looks at what ended."""
+"""Seconds between two checks for finished tasks."""
 HEAD_SECONDS = 30.0
-"""The pause between two notes of the heads of logs that grow."""
+"""Seconds between two uploads of the heads of growing logs."""
 AFTER_FAILURE_SECONDS = 30.0
-"""The pause after a store failed; what could not be uploaded then is uploaded later, at the latest at the end."""
+"""Seconds to pause uploads after a failure of the store. They are repeated later, at the latest at the end."""
 AT_ONCE = 8
-"""Number of tasks fetched at once."""
+"""Number of tasks that are transferred in parallel before the batch."""
 _IN_A_ROW = 3
-"""After so many failures in a row, the end of a batch waits no longer for its store."""
+"""Number of consecutive failures after which the uploads at the end of a batch stop."""
 
 
 def working_folder(out: str, state: State) -> str:
-    """Return this machine's work folder of a batch with results at the URL `out`.
+    """Return the local work folder of a batch with results at the URL `out`.
 
-    It is beside the state folder, and not in it, since tasks may not write there.
+    It is next to the state folder, not inside it, since tasks may not write in the state folder.
     """
     return os.path.join(os.path.dirname(state.state), "harness-batches", digest_of(out.rstrip("/").encode())[:16])
 
 
 class Uploads:
-    """Brings and uploads the results of a batch. As a context it watches the folder, and uploads what ends there."""
+    """Downloads and uploads the results of a batch. In a `with` block, a thread uploads the tasks that end."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Uploads:
         look_seconds: float = LOOK_SECONDS,
         head_seconds: float = HEAD_SECONDS,
     ) -> None:
-        """Take the place, the folder that the batch works in, and its tasks. Raises UsageError for a name that is taken."""
+        """Use the place of results, the work folder of the batch, and its tasks. Raises UsageError for a reserved task name."""
         self._results = results
         self._folder = folder
         self._names = frozenset(task.id for task in tasks)
@@ -65,14 +68,14 @@ class Uploads:
         self._look_seconds = look_seconds
         self._head_seconds = head_seconds
         self._settled: dict[str, tuple[int, int]] = {}
-        """Inode and time of the result of a task that was uploaded, or brought."""
+        """Inode and modification time of each result that was uploaded or downloaded, by task."""
         self._logs: dict[str, GrowingLog] = {}
         self._heads_at = self._again_at = 0.0
         self._end_event = Event()
         self._thread = Thread(target=self._watch, name="uploads", daemon=True)
 
     def bring(self) -> None:
-        """Upload what an earlier start on this machine left, and bring what is done. Raises UsageError for what fails."""
+        """Upload results that an earlier start left on this machine, and download finished tasks. Raises UsageError."""
         names = self._results.tasks() & self._names
 
         def settle_task(name: str) -> str:
@@ -89,7 +92,9 @@ class Uploads:
         if problems:
             more = f" (and {count_of(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
             raise UsageError(f"nothing was run: {problems[0]}{more}")
-        self._results.write_small(f"{INPUTS}/.written", b"")  # hours before the first result: can it be written at all?
+        self._results.write_small(
+            f"{INPUTS}/.written", b""
+        )  # fails early, hours before the first result, if not writable
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -100,9 +105,9 @@ class Uploads:
         self._thread.join()
 
     def finish(self, reports: Iterable[str], *, is_ended: Callable[[], bool]) -> tuple[str, ...]:
-        """Upload what is left: results, logs without one, summaries, and these local files as reports. Return what went wrong.
+        """Upload the remaining results, logs without a result, summaries, and the report files. Return the problems.
 
-        Where the store fails again and again, or `is_ended` says so, the rest stays in the folder.
+        Stops early if the store fails repeatedly or `is_ended` returns true. The rest then stays in the local folder.
         """
         problems, failed = list[str](), 0
         names = sorted(self._local_tasks())
@@ -123,7 +128,7 @@ class Uploads:
         return tuple(problems)
 
     def put_others(self, reports: Iterable[str]) -> list[str]:
-        """Upload the files beside the tasks (summaries), then reports. Return what went wrong."""
+        """Upload the files of the batch itself, such as summaries, then the reports. Return the problems."""
         files = {name: os.path.join(self._folder, name) for name in sorted(os.listdir(self._folder))}
         files |= {f"{REPORTS}/{re.sub('[^A-Za-z0-9._-]', '_', os.path.basename(path))}": path for path in reports}
         problems = []
@@ -142,11 +147,11 @@ class Uploads:
             try:
                 self._look()
             except ResultsError:
-                # It is tried again later; what fails at the end too is told then.
+                # The upload is repeated later. `finish` reports failures at the end.
                 self._again_at = time.monotonic() + AFTER_FAILURE_SECONDS
 
     def _look(self) -> None:
-        """Upload the results of tasks that ended, and the heads of logs that grow. Raises ResultsError."""
+        """Upload the results of finished tasks, and the heads of growing logs. Raises ResultsError."""
         is_time_for_heads = time.monotonic() >= self._heads_at
         if is_time_for_heads:
             self._heads_at = time.monotonic() + self._head_seconds
@@ -162,11 +167,11 @@ class Uploads:
                 try:
                     self._settle(name)
                 except ResultsError:
-                    if _identity(folder.result) == result:  # else it is being run anew
+                    if _identity(folder.result) == result:  # otherwise the task is being run again
                         raise
 
     def _settle(self, name: str) -> None:
-        """Upload the finished attempt of a task, after the logs of its others, and publish it. Raises ResultsError."""
+        """Upload the logs of a task's other attempts, then the finished attempt, and publish it. Raises ResultsError."""
         folder = TaskFolder(os.path.join(self._folder, name))
         result = _identity(folder.result)
         if result is not None and result == self._settled.get(name):
@@ -181,7 +186,7 @@ class Uploads:
             self._settled[name] = result
 
     def _publish(self, name: str, attempt: int) -> None:
-        """Publish an attempt, also in place of an earlier one that did not finish its task. Raises ResultsError."""
+        """Publish an attempt. It replaces an earlier one that did not finish the task. Raises ResultsError."""
         published = self._results.published(name)
         if published is None or published == attempt:
             self._results.publish(name, attempt)
@@ -193,14 +198,14 @@ class Uploads:
         """Fetch the files of a task. Raises ResultsError."""
         if self._results.published(name) is None:
             complete = [number for number in self._results.attempts(name) if self._results.is_complete(name, number)]
-            if complete:  # another start ended between uploading and publishing it
+            if complete:  # an earlier start ended after the upload and before the publication
                 self._results.publish(name, complete[-1])
         folder = TaskFolder(os.path.join(self._folder, name))
         if self._results.fetch(name, folder.path) is not None and (result := _identity(folder.result)) is not None:
             self._settled[name] = result
 
     def _put_head(self, name: str, folder: TaskFolder) -> None:
-        """Upload the head of the log of the last attempt, where it grew. Raises ResultsError."""
+        """Upload the head of the last attempt's log if the log has grown. Raises ResultsError."""
         number = max(folder.attempts(), default=0)
         path = folder.log(number)
         log = self._logs.get(name)
@@ -209,7 +214,7 @@ class Uploads:
         try:
             head = log.look()
         except LogError:
-            return  # whoever runs the task says so
+            return  # the process that runs the task reports the error
         if head is not None:
             self._results.put_head(name, number, head.note(path))
 
@@ -224,7 +229,7 @@ class Uploads:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return inode and time of a file; None where there is none."""
+    """Return inode and modification time (ns) of a file. `None` if it does not exist."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:

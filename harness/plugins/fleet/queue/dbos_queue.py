@@ -1,4 +1,7 @@
-"""The queue on DBOS Transact (docs.dbos.dev): its tables hold the tasks, and its threads take them. Read `queue` first."""
+"""The queue on DBOS Transact (docs.dbos.dev). DBOS stores the tasks in its tables, and its threads take them.
+
+Read `queue` first.
+"""
 
 from __future__ import annotations
 
@@ -38,25 +41,27 @@ from harness.plugins.fleet.queue.queue import (
 
 APPLICATION = "harness"
 TASK = "task"
-"""The name of the one workflow: doing a task."""
+"""Name of the only DBOS workflow, which runs one task."""
 POLL_SECONDS = 1.0
-"""The pause between two looks for tasks."""
+"""Seconds between two polls for tasks."""
 REST_SECONDS = 3600.0
-"""The pause between two looks for tasks of DBOS's own. There are none."""
+"""Seconds between two polls for internal tasks of DBOS. There are none here."""
 AT_ONCE = 500
-"""Number of tasks added in one transaction."""
+"""Maximum number of tasks that one transaction adds."""
 SLOT_SECONDS = 10.0
-"""A worker that took more than it can do at once keeps the task so long, in case it gets free. Then the task goes back.
+"""Seconds that a task waits for a free slot in a busy worker before it goes back into the queue.
 
-DBOS holds one number of tasks a worker for a whole queue: the most that any worker can do."""
+Workers can get more tasks than they have slots: DBOS has one limit per worker for the whole queue, which is the largest
+number of slots of any worker.
+"""
 CONNECTIONS = 4
-"""The most that DBOS holds in a worker. Its threads take turns."""
+"""Maximum number of database connections of DBOS in a worker. Its threads share them."""
 CLIENT_CONNECTIONS = 2
 _AT_THE_SERVER = (
     "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=20 -c tcp_keepalives_interval=10 "
     "-c tcp_keepalives_count=3"
 )
-"""Server settings for a client that was cut off: it may hold locks for 10 s and connections for 50 s."""
+"""Server settings for disconnected clients: their locks end after 10 s, and their connections after 50 s."""
 _STATES = {
     "ENQUEUED": TaskState.WAITING,
     "DELAYED": TaskState.WAITING,
@@ -65,11 +70,14 @@ _STATES = {
 }
 
 _OPEN = "ENQUEUED", "DELAYED", "PENDING"
-"""DBOS's states of a task that waits or runs."""
+"""DBOS statuses of waiting and running tasks."""
 
 
 class _HandedBack(BaseException):
-    """Ends a workflow whose task went back. As an Exception, DBOS would note it as the task's outcome."""
+    """Raised to end the workflow of a task that went back into the queue.
+
+    It is not an Exception, since DBOS would record that as the outcome of the task.
+    """
 
 
 class DbosQueue:
@@ -84,11 +92,10 @@ class DbosQueue:
         is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the address, and the name of the API key that selects the tasks.
+        """Open the queue at `url`, for the tasks of the API key named `key`. Raises UsageError if that fails.
 
-        With `make` a missing queue is created. Once `is_gone` is true, an unreachable database raises QueueAwayError;
-        until then the attempt is repeated, and `away` gets the reason. Raises UsageError if the queue cannot be
-        opened.
+        With `make`, a missing queue is created. While the database cannot be reached, calls are repeated, and `away` gets
+        the reason. Once `is_gone` returns true, they raise QueueAwayError instead.
         """
         self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION
@@ -119,7 +126,7 @@ class DbosQueue:
         self._tasks = sa.table("workflow_status", *(sa.column(name) for name in columns), schema=schema)
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
-        """Put tasks in, as `Queue.put`."""
+        """Add tasks; see `Queue.put`."""
         rows = {row.task: row for row in self.list(batch.name)}
         for task in tasks:
             if task.name in rows and rows[task.name].sha256 != task.sha256:
@@ -141,12 +148,12 @@ class DbosQueue:
                 "queue_partition_key": task.group,
                 "attributes": {"sha256": task.sha256},
             }
-            if task.priority:  # DBOS says 0 by saying nothing
+            if task.priority:  # for DBOS, a missing priority means 0
                 options["priority"] = task.priority
             self._client.enqueue_in_transaction(connection, options, task.batch, dict(task.task))
 
     def retry(self, row: TaskRow, version: str) -> bool:
-        """Have a task done again that is at its end, by workers of `version`. Return False where it is not at its end."""
+        """Put a finished task into the queue again, for workers of `version`. Return False if it is not finished."""
         identity = _id(row.batch, row.task)
         query = sa.select(self._tasks.c.status).where(self._tasks.c.workflow_uuid == identity)
         if self.ledger.within(lambda connection: connection.execute(query).scalar()) in _OPEN:
@@ -158,20 +165,20 @@ class DbosQueue:
         return True
 
     def cancel(self, rows: Sequence[TaskRow]) -> None:
-        """Take tasks out that wait. What runs of them is ended by its worker, at its next beat."""
+        """Cancel waiting tasks, and ask the workers to end running ones. A worker does so at its next heartbeat."""
         for row in rows:
             if row.state is TaskState.RUNNING:
                 self.ledger.cancel(row.batch, row.task)
         self._client.cancel_workflows([_id(row.batch, row.task) for row in rows if row.state is TaskState.WAITING])
 
     def limit(self, limits: QueueLimits) -> None:
-        """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
+        """Set the limits of the queue. They apply to all its workers from their next poll on."""
         queue = self._queue()
         max_jobs, now = self.ledger.most_jobs(), queue.global_concurrency
         is_lower = limits.at_once is not None and (now is None or limits.at_once < now)
         if not is_lower:
             queue.set_global_concurrency(limits.at_once)
-        # DBOS refuses a limit of a part above the one of the whole.
+        # DBOS refuses a limit per worker or group that is above the limit of the queue.
         queue.set_worker_concurrency(_lower(max_jobs, limits.at_once))
         queue.set_partition_concurrency(_lower(limits.per_group, limits.at_once))
         if is_lower:
@@ -192,19 +199,19 @@ class DbosQueue:
         )
 
     def _queue(self) -> DatabaseQueue:
-        """Return the queue as DBOS has it; it is made where there is none."""
+        """Return DBOS's object for the queue. Creates the queue if it does not exist."""
         return self._client.register_queue(
             self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
         )
 
     def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:
-        """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        """Register as a worker with `jobs` slots. It counts as lost after `lease` seconds without a heartbeat."""
         self._worker, self._version = worker, version
         self._slots = Semaphore(jobs)
         self.ledger.join(worker, version, jobs, lease)
 
     def take(self, do: Do) -> None:
-        """Take tasks, as `Queue.take`."""
+        """Take tasks; see `Queue.take`."""
         config: DBOSConfig = {
             "name": APPLICATION,
             "system_database_url": self._url,
@@ -224,29 +231,29 @@ class DbosQueue:
         def task(batch: str, fields: dict[str, Any]) -> int:
             return self._do(QueuedTask(batch=batch, task=fields, version=self._version), do)
 
-        self._share()  # before the launch: else the first look for tasks would take all that wait
+        self._share()  # before the launch, since otherwise the first poll would take all waiting tasks
         DBOS.listen_queues([self._name])
         DBOS.launch()
 
     def _share(self) -> None:
-        """Let a worker take as many tasks as the one takes that does the most at once: DBOS has one number for all."""
+        """Set the limit per worker, of which DBOS has only one, to the largest number of slots of any worker."""
         queue, max_jobs = self._queue(), -1
-        while max_jobs != (max_jobs := self.ledger.most_jobs() or 1):  # another joins at this moment, and does the same
+        while max_jobs != (max_jobs := self.ledger.most_jobs() or 1):  # another worker may join at the same time
             queue.set_worker_concurrency(_lower(max_jobs, queue.global_concurrency))
 
     def _do(self, queued: QueuedTask, do: Do) -> int:
-        """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
+        """Run a task on a thread of DBOS. Return the number of the attempt, or 0 if none was made."""
         identity = _id(queued.batch, queued.name)
         if not self._slots.acquire(timeout=SLOT_SECONDS):
             self._give_back(self._worker, identity)
             raise _HandedBack
         try:
             if not self._is_held(identity):
-                raise _HandedBack  # while it waited here it was cancelled, or given to another
+                raise _HandedBack  # the task was cancelled or reassigned while it waited for a slot
             try:
                 attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
             except WorkerLostError:
-                raise _HandedBack from None  # others find that no worker has it
+                raise _HandedBack from None  # other workers detect that the task has no worker
             if attempt is None:
                 return 0
             done = do(queued, attempt)
@@ -259,24 +266,24 @@ class DbosQueue:
             self._slots.release()
 
     def stop_taking(self, seconds: float) -> None:
-        """Take nothing more, and return when what runs is done; after `seconds` at the latest."""
+        """Take no more tasks, and wait for the running ones, for about `seconds` at most."""
         DBOS.destroy(workflow_completion_timeout_sec=max(1, int(seconds)))
 
     def leave(self) -> None:
-        """Give back what this worker still has, and be no worker any more. Raises QueueAwayError."""
+        """Return this worker's tasks to the queue, and unregister the worker. Raises QueueAwayError."""
         self._give_back(self._worker)
         self.ledger.leave(self._worker)
         self._share()
 
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
-        """Say that this worker lives, as `Queue.beat`."""
+        """Send a heartbeat; see `Queue.beat`."""
         try:
             return self.ledger.beat(self._worker, running)
         except DBAPIError as error:
             raise QueueAwayError(first_line(error)) from None
 
     def give_back_lost(self) -> None:
-        """Give back what lost workers had. Raises QueueAwayError."""
+        """Return the tasks of lost workers to the queue. Raises QueueAwayError."""
         try:
             unknown = [name for name in self._holders() - self.ledger.known_workers() if self.ledger.reap_unknown(name)]
             lost = *self.ledger.reap(), *unknown
@@ -289,11 +296,11 @@ class DbosQueue:
             raise QueueAwayError(first_line(error)) from None
 
     def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None = None) -> bool:
-        """Note how an attempt ended, as `Queue.finish`."""
+        """Record the end of an attempt; see `Queue.finish`."""
         return self.ledger.finish(attempt, end, result)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the database connections."""
         self._client.destroy()
         self._engine.dispose()
 
@@ -320,11 +327,11 @@ class DbosQueue:
             )
 
     def results(self, batch: str, since: float = 0.0) -> Sequence[TaskResult]:
-        """Return the results of a batch that were noted after `since`, by the clock of the queue, in their order."""
+        """Return the results of a batch after `since`, a time by the queue's clock, oldest first."""
         return self.ledger.results(batch, since)
 
     def undone(self, batch: str) -> int:
-        """Return the number of tasks of a batch that wait or run. The rows are counted, not read."""
+        """Return the number of waiting and running tasks of a batch. The database counts the rows."""
         query = sa.select(sa.func.count()).where(
             self._tasks.c.workflow_uuid.startswith(f"{batch}:", autoescape=True),
             self._tasks.c.status.in_(_OPEN),
@@ -332,7 +339,7 @@ class DbosQueue:
         return int(self.ledger.within(lambda connection: connection.execute(query)).scalar() or 0)
 
     def counts(self) -> Mapping[str, Mapping[TaskState, int]]:
-        """Return the number of tasks of each batch by their state in DBOS."""
+        """Return the number of tasks for each batch and state, according to DBOS."""
         batch = sa.func.substr(self._tasks.c.workflow_uuid, 1, NAME_LENGTH)
         query = sa.select(batch, self._tasks.c.status, sa.func.count()).where(self._tasks.c.name == TASK)
         rows = self.ledger.within(
@@ -345,7 +352,7 @@ class DbosQueue:
         return counts
 
     def waiting_for(self) -> Mapping[str, int]:
-        """Return the number of tasks that wait for workers of each version."""
+        """Return the number of waiting tasks for each version."""
         version = self._tasks.c.application_version
         query = sa.select(version, sa.func.count()).where(
             self._tasks.c.name == TASK, self._tasks.c.status.in_(("ENQUEUED", "DELAYED"))
@@ -354,7 +361,7 @@ class DbosQueue:
         return {str(name): int(count) for name, count in rows}
 
     def is_idle(self, version: str) -> bool:
-        """Say whether nothing waits or runs that a worker of `version` could do."""
+        """Return whether the queue has no waiting or running task for `version`."""
         query = sa.select(self._tasks.c.workflow_uuid).where(
             self._tasks.c.queue_name == self._name,
             self._tasks.c.status.in_(_OPEN),
@@ -363,7 +370,7 @@ class DbosQueue:
         return self.ledger.within(lambda connection: connection.execute(query.limit(1)).scalar()) is None
 
     def _holders(self) -> frozenset[str]:
-        """Return the names of the workers that DBOS has given tasks to."""
+        """Return the names of the workers that have tasks, according to DBOS."""
         conditions = (
             self._tasks.c.name == TASK,
             self._tasks.c.status == "PENDING",
@@ -373,13 +380,16 @@ class DbosQueue:
         return frozenset(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
 
     def _is_held(self, identity: str) -> bool:
-        """Say whether DBOS has a task in the hands of this worker."""
+        """Return whether a task is assigned to this worker, according to DBOS."""
         conditions = self._tasks.c.executor_id == self._worker, self._tasks.c.status == "PENDING"
         query = sa.select(self._tasks.c.workflow_uuid).where(self._tasks.c.workflow_uuid == identity, *conditions)
         return self.ledger.within(lambda connection: connection.execute(query).first()) is not None
 
     def _give_back(self, worker: str, identity: str | None = None) -> None:
-        """Put what a worker took back into its queue, or one task of it, unless it was cancelled or given to another."""
+        """Return all tasks of a worker to the queue, or only the task `identity`.
+
+        Tasks that were cancelled or reassigned are not changed.
+        """
         conditions = [self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"]
         if identity is not None:
             conditions.append(self._tasks.c.workflow_uuid == identity)
@@ -395,13 +405,13 @@ class DbosQueue:
 
 
 def _checked(url: str, make: bool) -> str:
-    """Return the address with what bounds how long a dead connection is waited for. Make the file of SQLite if `make` says so.
+    """Return the address with timeouts for dead connections. With `make`, create a missing SQLite file.
 
-    Raises UsageError.
+    Raises UsageError for an invalid address, and for a missing SQLite file without `make`.
     """
     try:
         parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):  # the second for a port that is no number
+    except (sa.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
         raise UsageError("--queue: invalid address; expected sqlite:///FILE or postgresql://USER@HOST/NAME") from None
     if parsed.password or "password" in parsed.query:
         raise UsageError(
@@ -416,7 +426,7 @@ def _checked(url: str, make: bool) -> str:
             if not os.path.exists(parsed.database):
                 if not make:
                     raise UsageError(f"--queue: no such queue: {os.path.abspath(parsed.database)}")
-                # The tasks are nobody else's to read.
+                # Other users must not read the tasks.
                 os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
             return url
         case "postgresql":
@@ -434,19 +444,20 @@ def _checked(url: str, make: bool) -> str:
 
 
 def _still(dbos: DBOS) -> None:
-    """Switch off two threads of DBOS that ask the database once a second for delays and deadlines: no task here has any.
+    """Disable two threads of DBOS that poll the database once a second for delays and deadlines, which tasks do not have.
 
-    They are half of what a worker at rest asks (bench/fleet.py). Call it before the launch.
+    They make half of the queries of an idle worker (bench/fleet.py). Call this before the launch.
     """
-    with suppress(AttributeError):  # another version, which is only busier
+    with suppress(AttributeError):  # another version of DBOS, which then only makes more queries
         dbos._background_jobs_stop_event.set()  # noqa: SLF001 - there is no setting for it
         dbos._registry.get_internal_queue()._polling_interval_sec = REST_SECONDS  # noqa: SLF001 - nor for this
 
 
 def _refuse_pickles() -> None:
-    """Have DBOS read JSON alone: it reads a row as the row says, and who can write a pickle there could run code here.
+    """Make DBOS refuse pickles and read only JSON.
 
-    Raises UsageError for a version of DBOS that reads them elsewhere.
+    A row names its own format, so that anyone who can write rows could run code here with a pickle. Raises UsageError
+    for a version of DBOS without the known deserializer.
     """
     try:
         from dbos._serialization import DefaultSerializer
@@ -460,15 +471,20 @@ def _refuse_pickles() -> None:
 
 
 def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: bool) -> TaskState:
-    """Return the state of a task: by DBOS, its result, and whether an attempt is open or gave the result."""
+    """Return the state of a task, from its status in DBOS and its result.
+
+    `is_begun`: an attempt is open, or gave the result.
+    """
     if result is not None:
         return TaskState.UNKNOWN if result.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
     state = _STATES.get(status, TaskState.BROKEN)
-    return TaskState.WAITING if state is TaskState.RUNNING and not is_begun else state  # taken, and not begun yet
+    return (
+        TaskState.WAITING if state is TaskState.RUNNING and not is_begun else state
+    )  # a worker took it, but did not begin
 
 
 def _quiet() -> None:
-    """Keep DBOS's log off stderr: our callers report problems."""
+    """Disable DBOS's log on stderr, since the callers report problems."""
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.CRITICAL + 1)
 

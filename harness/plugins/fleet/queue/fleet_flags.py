@@ -13,7 +13,7 @@ _OF_WORKERS = {"jobs": "--jobs", "base_url": "--base-url"}
 
 
 def checked_queue_flags(arguments: Namespace) -> None:
-    """Raise UsageError for flags of `harness batch` that make no sense with a queue, or without one."""
+    """Raise UsageError for flags of `harness batch` that need a queue if there is none, or that conflict with one."""
 
     def set_flags(names: Mapping[str, str]) -> str:
         return ", ".join(flag for name, flag in names.items() if getattr(arguments, name))
