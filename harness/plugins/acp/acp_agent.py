@@ -1,7 +1,7 @@
-"""The agent's side of the Agent Client Protocol: each request of the client, and which session it goes to.
+"""The agent's side of the Agent Client Protocol: dispatches each request of the client to its session.
 
-The main thread reads, and never waits for a session or for the client. INVARIANT: no session is left without an end in its
-log, however the client went.
+The main thread reads, and never waits for a session or for the client. INVARIANT: every session gets an end record in
+its log, no matter how the client ended.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from harness.text.visible import visible_line
 BLOCK_BYTES = 1 << 16
 NUDGE_MILLISECONDS = 50
 END_SECONDS = 0.05
-"""Between two looks whether a session has ended."""
+"""Interval in seconds between checks whether a session has ended."""
 HURRIED = 2
-"""Signals until the sessions are left as they are."""
+"""Number of signals after which the program no longer waits for its sessions."""
 DRAIN_SECONDS = 2.0
-"""Seconds for the client to read the last messages at the end."""
+"""Maximum seconds to wait at the end until the client has read the last messages."""
 MOST_SESSIONS = 100
-"""Open at once."""
+"""Maximum number of open sessions."""
 MOST_NAME = 200
 
 _Params = TypeVar("_Params", bound=BaseModel)
@@ -76,7 +76,7 @@ class AcpAgent:
     def __init__(
         self, arguments: Namespace, environment: Mapping[str, str], source: int, target: int, wake: tuple[int, int]
     ) -> None:
-        """Take the flags, what the client is read from and written to, and a pipe by which `run` is woken."""
+        """`source` and `target` are the client's file descriptors to read and to write. `wake` is a pipe that wakes `run`."""
         self._arguments = arguments
         self._environment = environment
         self._source = source
@@ -99,19 +99,19 @@ class AcpAgent:
         }
 
     def stop(self) -> None:
-        """Have `run` end; the HURRIED time without waiting for the sessions. May be called by a signal's function."""
+        """Make `run` end. From the HURRIED call on, it does not wait for the sessions. Signal handlers may call this."""
         self._stopped += 1
         self._wake_up()
 
     def _wake_up(self) -> None:
-        """Let `run` look whether it is to end. Any thread may call this."""
+        """Wake `run`, so that it checks whether to end. Any thread may call this."""
         try:
             os.write(self._wake, b"x")
         except OSError:
-            pass  # it is full, or nobody waits any more
+            pass  # the pipe is full, or `run` has ended
 
     def run(self) -> str:
-        """Serve the client until its end, or `stop`; return the problem of a log's end, or an empty string."""
+        """Serve the client until it closes its side, or until `stop`. Return the first log problem, or an empty string."""
         try:
             self._read()
         finally:
@@ -172,7 +172,7 @@ class AcpAgent:
             self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.reason}"))
 
     def _answer_to(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
-        """Do the request, and return the answer; `None` if a session's thread gives it. Raises RefusedRequest."""
+        """Handle a request and return the answer; `None` if a session's thread answers. Raises RefusedRequest."""
         if message.method == "initialize":
             return self._initialize(message)
         handle = self._requests.get(message.method)
@@ -183,14 +183,14 @@ class AcpAgent:
         return handle(message)
 
     def _answer(self, identity: str, work: Callable[[], Mapping[str, JsonValue] | None]) -> None:
-        """Answer a request with what `work` returns, or with what is wrong. In any thread."""
+        """Answer a request with the result of `work`, or with its error. Runs in any thread."""
         try:
             result = work()
         except RefusedRequest as refused:
             self._wire.error(identity, refused)
         except HarnessError as error:
             self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, str(error)))
-        except Exception as error:  # noqa: BLE001 - a bug is an error for the client, and the other sessions go on
+        except Exception as error:  # noqa: BLE001 - the client gets a bug as an error, and the other sessions continue
             problem = f"internal error: {type(error).__name__}: {error}"
             complain(problem)
             if self._environment.get("HARNESS_DEBUG"):
@@ -224,11 +224,11 @@ class AcpAgent:
         )
 
     def _sees(self) -> bool:
-        """Say whether the model of new sessions is sent pictures; not where that cannot be known yet."""
+        """Return whether the model of new sessions accepts pictures. False if the settings are invalid."""
         try:
             return settings_from(self._arguments, self._environment, current_folder()).pictures.value
         except HarnessError:
-            return False  # said where a session is begun
+            return False  # the error is reported when a session begins
 
     # Sessions
 
@@ -243,7 +243,7 @@ class AcpAgent:
         self._open(message.id, request.cwd, request.session_id, _not_taken(request))
 
     def _open(self, identity: str, folder: str, name: str, notes: list[str]) -> None:
-        """Let a session begin, on its own thread, which answers. Raises RefusedRequest."""
+        """Begin a session on its own thread, which answers the request. Raises RefusedRequest."""
         if not os.path.isabs(folder) or not os.path.isdir(folder):
             raise RefusedRequest(
                 RpcCode.PARAMS, f"cwd is no folder by its absolute path: {visible_line(folder, 1_000)}"
@@ -305,7 +305,7 @@ class AcpAgent:
         self._begin(message.id, session, work)
 
     def _begin(self, identity: str, session: ServedSession, work: Callable[[], Mapping[str, JsonValue]]) -> None:
-        """Let a session do something, unless it does something already. Raises RefusedRequest."""
+        """Run `work` on a session's thread, and answer with its result. Raises RefusedRequest if the session is busy."""
         if not session.begins():
             raise RefusedRequest(
                 RpcCode.REQUEST, "a prompt of this session runs: one at a time; session/cancel ends it"
@@ -341,7 +341,7 @@ class AcpAgent:
 
 
 def _read(shape: type[_Params], message: RpcMessage) -> _Params:
-    """Return the parameters of a request. Raises RefusedRequest."""
+    """Parse the parameters of a request. Raises RefusedRequest."""
     try:
         return shape.model_validate(message.params)
     except ValidationError as error:
@@ -356,7 +356,7 @@ def _fields(shape: BaseModel) -> dict[str, JsonValue]:
 
 
 def _not_taken(request: NewSessionRequest | LoadSessionRequest) -> list[str]:
-    """Return notes about a client's settings that only the user's own configuration can give."""
+    """Return notes about settings of the client that are ignored, since only the user's configuration may set them."""
     notes = []
     if request.mcp_servers:
         names = visible_line(", ".join(server.name for server in request.mcp_servers), MOST_NAME)

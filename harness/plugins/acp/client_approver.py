@@ -1,7 +1,8 @@
-"""A question of the gate to the client (`session/request_permission`), and to an approver outside, if one is there.
+"""Ask the client about a call (`session/request_permission`), and also an outside approver if one is listening.
 
-INVARIANT: a client's yes is the answer to this very request, with the id of an option that was offered with it. Any
-other answer, or none, is a no. A call that cannot be shown whole leads to no question. The first answer counts, once.
+INVARIANT: an approval by the client must answer this very request with the ID of one of its options. Any other answer,
+or none, refuses the call. A call that cannot be displayed completely is refused without a question. Only the first
+answer counts.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ from harness.terminal.row_text import Row
 from harness.text.visible import visible_line
 
 BY = "client"
-"""Source of the answer in the log: the person behind the client is not known here."""
+"""Source of the answer in the log. It names the client, since harness does not know its user."""
 ASKS = "session/request_permission"
 ALLOW, REFUSE, STOP, GRANT = "allow", "refuse", "stop", "session-"
 WIDTH = 100
-"""Columns that a question is made for."""
+"""Width of a question in columns."""
 MOST_CHARACTERS = 1_000_000
-"""Maximum length of a question: a client might show only a part of a longer one."""
+"""Maximum length of a question. A client might display only a part of a longer one."""
 LOOK_SECONDS = 0.1
-"""Seconds between checks for an answer from outside."""
+"""Interval in seconds between checks for an answer of the outside approver."""
 TOO_LARGE = "it cannot be shown whole to anybody: make it in smaller steps"
 
 
 class AskedClient(NamedTuple):
-    """The parts of a question besides the call."""
+    """The text and the options of a question."""
 
     text: str
     options: tuple[PermissionOption, ...]
@@ -66,9 +67,11 @@ class ClientApprover:
         outside: AskOutside,
         client: str,
     ) -> None:
-        """`ask` sends a request with these parameters and the session. `confinement` describes a call's walls,
-        `offer` returns the grants on offer; `mask` masks a call's summary for the title; `call` names a call of the
-        model; `outside` asks another approver as well; `client` is the client's own name.
+        """`ask` adds the session to the parameters and sends the request. `confinement` describes the walls of a call.
+
+        `offer` returns the grants on offer, or a reason why there are none. `mask` masks secrets in a call's summary.
+        `call` returns the client's name of the model's call in question. `outside` also asks another approver. `client`
+        is the name that the client gave itself.
         """
         self._ask = ask
         self._confinement = confinement
@@ -79,7 +82,7 @@ class ClientApprover:
         self._outside = outside
         self._client = client
         self._other_count = 0
-        """Questions that were about no call of the conversation's model: of hooks, servers, helpers."""
+        """Number of questions about calls of hooks, servers and helpers, which the client has no name for."""
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about `action`, and return the answer."""
@@ -126,7 +129,7 @@ class ClientApprover:
         return AskedClient(encodable_text(text), tuple(_options(reasons, offer)), offer)
 
     def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
-        """Return the question with all facts: its reader may know nothing else of the session."""
+        """Return the question with all facts, since its reader may have no other information about the session."""
         variables = child_environment(self._environment)
         inherited = tuple(sorted(name for name in variables if variables[name] == self._environment.get(name)))
         return Question(
@@ -159,7 +162,7 @@ def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[Permissi
 
 
 def _first(question: OpenQuestion, asked_client: AskedClient, standing: StandingQuestion | None) -> Approval:
-    """Wait for the client's answer, or for one from outside."""
+    """Return the first answer, by the client or by the outside approver."""
     while True:
         answer = question.answer(None if standing is None else LOOK_SECONDS)
         if answer is not None:
@@ -173,7 +176,7 @@ def _first(question: OpenQuestion, asked_client: AskedClient, standing: Standing
 
 
 def _approval(answer: ClientAnswer, asked_client: AskedClient) -> Approval:
-    """Return the meaning of an answer. Total: a client may answer anything."""
+    """Convert an answer of the client to an approval. Never raises: a client may send anything."""
     if answer.withdrawn:
         return Approval(answer=Answer.STOP, by=BY)
     if answer.problem:

@@ -1,6 +1,6 @@
-"""A question of the model to the person, put to the client: as a request for permission, since it asks no others.
+"""Ask the client a question of the model to the user. It is sent as a request for permission, the only kind available.
 
-INVARIANT: an answer is one of the choices that were offered with this very request, and it permits nothing.
+INVARIANT: an answer is one of the choices of this very request, and it permits nothing.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def answer_of_client(
     call: str,
     mask: Callable[[str], str],
 ) -> UserAnswer:
-    """Return the person's answer. A question without choices is not put, since the client has no text field for it.
+    """Return the user's answer. A question without choices is not asked, since the client has no text field for it.
 
-    `ask` sends a request with these parameters and the session; `call` is the client's name of the asking call;
+    `ask` adds the session to the parameters and sends the request. `call` is the client's name of the call that asks.
     `mask` masks secrets.
     """
     if not question.choices:
@@ -59,7 +59,7 @@ def _options(question: UserQuestion) -> Iterator[PermissionOption]:
 
 
 def _answer(answer: ClientAnswer, question: UserQuestion) -> UserAnswer:
-    """Return the meaning of an answer. Total: a client may answer anything."""
+    """Convert an answer of the client to a user's answer. Never raises: a client may send anything."""
     if answer.withdrawn:
         return UserAnswer(replied=Replied.STOP)
     if answer.problem:

@@ -1,6 +1,6 @@
-"""The wire to the client: whole lines to it, in order; its questions and answers.
+"""The connection to the client: writes whole lines in order, and matches questions to the client with its answers.
 
-INVARIANT: an answer counts only while its very question is open. Unrequested, early and second answers are dropped.
+INVARIANT: an answer counts only while its question is open. Unrequested, early and second answers are dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.safe_files import write_whole
 MOST_WAITING_BYTES = 8 * 1024 * 1024
 """Number of unsent bytes at which writers wait for a client that does not read."""
 UNKNOWN_METHOD, NO_SUCH_SESSION = -32601, -32002
-"""Numbers of JSON-RPC 2.0 and the Agent Client Protocol; see also process/json_rpc.py."""
+"""Error codes of JSON-RPC 2.0 and of the Agent Client Protocol; see also process/json_rpc.py."""
 
 
 class RefusedRequest(Exception):
-    """A request of the client that is answered with an error."""
+    """Raised for a request of the client that gets an error as its answer."""
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
         super().__init__(message)
@@ -32,13 +32,13 @@ class RefusedRequest(Exception):
 
 
 class ClientAnswer(Record):
-    """Result of a question to the client."""
+    """Answer to a question to the client."""
 
     result: JsonValue = None
     problem: str = ""
-    """Why there is no result."""
+    """Reason why there is no result. Empty if there is one."""
     withdrawn: bool = False
-    """Whether nobody wants to know any more."""
+    """Whether harness withdrew the question."""
 
 
 class OpenQuestion:
@@ -48,7 +48,7 @@ class OpenQuestion:
         self._answers: queue.SimpleQueue[ClientAnswer] = queue.SimpleQueue()
 
     def settle(self, answer: ClientAnswer) -> None:
-        """Let whoever waits go on. Any thread may call this; the first counts."""
+        """Pass an answer to the waiting thread. Any thread may call this; the first answer counts."""
         self._answers.put(answer)
 
     def withdraw(self) -> None:
@@ -56,7 +56,7 @@ class OpenQuestion:
         self.settle(ClientAnswer(withdrawn=True))
 
     def answer(self, seconds: float | None = None) -> ClientAnswer | None:
-        """Wait for it, at most so long (None: without an end), and return it; None where none came."""
+        """Wait for the answer, at most `seconds` (`None`: without a limit). Return `None` after the timeout."""
         try:
             return self._answers.get(timeout=seconds)
         except queue.Empty:
@@ -64,17 +64,17 @@ class OpenQuestion:
 
 
 class ClientWire:
-    """Writes to the client on a thread of its own, so that readers never wait for it."""
+    """Writes to the client on a separate thread, so that the reading thread never waits for the client."""
 
     def __init__(self, descriptor: int, on_gone: Callable[[], None]) -> None:
-        """`on_gone` is called, on that thread, when the client stops reading."""
+        """`on_gone` is called on the writing thread when the client stops reading."""
         self._descriptor = descriptor
         self._on_gone = on_gone
         self._changed = threading.Condition()
         self._lines: deque[bytes] = deque()
         self._bytes = 0
         self._is_over = False
-        """Whether the end has come: threads no longer wait for room or for an answer."""
+        """Whether the connection is closed. Threads then no longer wait for room or for an answer."""
         self.is_gone = False
         """Whether the client stopped reading."""
         self._is_idle = True
@@ -83,25 +83,25 @@ class ClientWire:
         threading.Thread(target=self._write, name="harness-client", daemon=True).start()
 
     def tell(self, method: str, params: Mapping[str, JsonValue]) -> None:
-        """Notify the client. Waits where too much waits for it already: for the threads of sessions."""
+        """Send a notification. Waits while more than MOST_WAITING_BYTES are unsent, so only session threads may call it."""
         line = _line({"method": method, "params": dict(params)})
         with self._changed:
             self._changed.wait_for(lambda: self._is_over or self._bytes < MOST_WAITING_BYTES)
             self._put(line)
 
     def result(self, identity: str, result: Mapping[str, JsonValue]) -> None:
-        """Answer a request, whose id is this JSON text."""
+        """Answer a request; `identity` is its ID as JSON text."""
         self._at_once({"id": json.loads(identity), "result": dict(result)})
 
     def error(self, identity: str, refused: RefusedRequest) -> None:
-        """Answer a request with an error; the id `null` is of one that could not be read."""
+        """Answer a request with an error. The ID is `null` for a request that could not be parsed."""
         fields: dict[str, JsonValue] = {"code": refused.code, "message": str(refused)}
         if refused.data is not None:
             fields["data"] = refused.data
         self._at_once({"id": json.loads(identity), "error": fields})
 
     def ask(self, method: str, params: Mapping[str, JsonValue]) -> OpenQuestion:
-        """Ask the client, under an id that no other question has."""
+        """Send a question to the client with a unique ID."""
         question = OpenQuestion()
         with self._changed:
             if self._is_over:
@@ -113,7 +113,7 @@ class ClientWire:
         return question
 
     def take_answer(self, message: RpcMessage) -> None:
-        """Take an answer of the client's."""
+        """Settle the question that a response of the client answers."""
         if "error" in message.fields:
             error = message.fields["error"]
             error_text = error.get("message") if isinstance(error, dict) else None
@@ -122,14 +122,14 @@ class ClientWire:
             self.settle(message.id, ClientAnswer(result=message.fields.get("result")))
 
     def settle(self, identity: str, answer: ClientAnswer) -> None:
-        """Settle the question with that id, if it is open."""
+        """Settle the question with this ID, if it is open."""
         with self._changed:
             question = self._open.pop(identity, None)
         if question is not None:
             question.settle(answer)
 
     def close(self) -> None:
-        """Settle all questions, and end all waits for the client. May be called again."""
+        """Settle all questions, and end all waits for the client. May be called more than once."""
         with self._changed:
             questions = [*self._open.values()]
             self._open.clear()
@@ -139,7 +139,7 @@ class ClientWire:
             question.settle(_GONE)
 
     def drain(self, seconds: float) -> None:
-        """Wait until all is written, at most so long."""
+        """Wait until all lines are written, at most `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_idle and not self._lines, seconds)
 

@@ -1,4 +1,4 @@
-"""What ACP adds: the command `harness serve`."""
+"""The plugin for the Agent Client Protocol, which adds the command `harness serve`."""
 
 from __future__ import annotations
 

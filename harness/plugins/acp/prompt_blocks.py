@@ -1,4 +1,4 @@
-"""The blocks of a prompt as the text that the model reads. Nothing is fetched: a link is its words and its address."""
+"""Convert the blocks of a prompt to text for the model. Links are not fetched: they become their title and address."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def said_prompt(
     expanded: Callable[[str], SaidPrompt],
     keeper: AttachmentKeeper,
 ) -> SaidPrompt:
-    """Return the person's message: their words and links in their order, and after them the attachments.
+    """Return the user's message: text and links in their order, then the attachments.
 
-    Attachments are masked by `redact`, like the results of tools; the person's own words are not. `expanded` turns a
-    command into its text. Pictures are kept by `keeper`. Raises the errors of `expanded`, and RefusedRequest for
-    sound, other bytes, no words, more than the log takes, and a picture that is not accepted.
+    `redact` masks attached text like the results of tools; the user's own text is not masked. `expanded` replaces a
+    command by its text. `keeper` stores pictures. Raises the errors of `expanded`, and RefusedRequest for sound, other
+    binary data, an empty prompt, more text than the log accepts, and a picture that is not accepted.
     """
     texts: list[str] = []
     attached: list[str] = []
@@ -83,10 +83,10 @@ def said_prompt(
 
 
 def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Attachment, ...]:
-    """Return the pictures of a prompt, kept by `keeper` without their metadata, each once.
+    """Return the distinct pictures of a prompt, stored by `keeper` without their metadata.
 
-    Only their bytes count: a link beside them is not followed, nor the client's type trusted. Raises RefusedRequest
-    if the model takes none, for more than a prompt may have, and for an invalid or too large picture.
+    Only their bytes are used: links are not followed, and the client's media type is not trusted. Raises RefusedRequest
+    if the model accepts no pictures, for more than MOST_FILES, and for an invalid or too large picture.
     """
     pictures = [block for block in blocks if isinstance(block, ImageContentBlock)]
     if pictures and keeper.why_not:
@@ -103,7 +103,7 @@ def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Attach
 
 
 def _bytes_of(block: ImageContentBlock) -> bytes:
-    """Return the bytes of a picture. Raises PictureError."""
+    """Decode the bytes of a picture. Raises PictureError."""
     try:
         return base64.b64decode(block.data, validate=True)
     except ValueError:  # binascii.Error is one
@@ -111,7 +111,7 @@ def _bytes_of(block: ImageContentBlock) -> bytes:
 
 
 def fenced(text: str) -> str:
-    """Return a text as a block of Markdown that nothing in it can end, or be drawn out of."""
+    """Return a text as a Markdown code block. The fence is longer than any in the text, so the text cannot end it."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}\n{text}\n{fence}"
 

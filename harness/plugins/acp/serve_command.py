@@ -1,4 +1,4 @@
-"""`harness serve --stdio`: stdin and stdout are the client's, and nothing else reads or writes there."""
+"""`harness serve --stdio`. Only messages from and to the client use stdin and stdout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_STDIO = (
 
 
 def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Serve one client until its end; return the exit code. Raises UsageError for what fails before it begins."""
+    """Serve one client until it ends; return the exit code. Raises UsageError for errors before the start."""
     if not arguments.stdio:
         raise UsageError(NO_STDIO)
     if find_spec("acp") is None:
@@ -39,10 +39,12 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         numbers.append(number)
         agent.stop()
 
-    # A signal may come to the thread of a session: the main one is woken by the pipe, whatever it waits for.
+    # Another thread may receive the signal. Then the pipe wakes the main thread.
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     take_endings(on_signal)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # if the parent ignored it, the end of child processes could not be noticed
     problem = agent.run()
     if problem:
         return Exit.LOG

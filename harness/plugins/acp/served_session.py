@@ -1,4 +1,4 @@
-"""One session that a client drives: a thread, a log, a model and an agent of its own; one thing at a time is done in it."""
+"""One session that a client drives. It has its own thread, log, model and agent, and does one task at a time."""
 
 from __future__ import annotations
 
@@ -65,17 +65,18 @@ from harness.tools.ask_user import UserAnswer, UserQuestion
 UPDATE, RECORD = "session/update", "_harness/record"
 MOST_TOLD = 2_000
 FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
-"""Ends of a turn that also end the session."""
+"""Stop reasons of a turn that also end the session."""
 
 
 class ServedSession:
-    """Runs what it is given, in order, on its own thread."""
+    """A session with its own thread, which runs the given tasks in order."""
 
     def __init__(
         self, arguments: Namespace, environment: Mapping[str, str], wire: ClientWire, *, client: str, records: bool
     ) -> None:
-        """Take the flags of the command, with the session's folder; `client` is what drives it, for the log; `records`:
-        whether it is sent each record.
+        """`arguments` are the command's flags with the session's folder. `client` is the client's name, for the log.
+
+        `records` says whether the client gets each record of the log.
         """
         self._arguments = arguments
         self._environment = environment
@@ -84,32 +85,32 @@ class ServedSession:
         self._records = records
         self._name = ""
         self._early: list[LogRecord] | None = []
-        """Records that the client is not sent yet: it does not know the session's name."""
+        """Records to send once the client knows the session's name. `None` after that."""
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="harness-session", daemon=True)
         self._is_busy = threading.Lock()
-        """Held from when a prompt, or a change, is accepted until it is done."""
+        """Locked from the moment when a prompt or a change of mode is accepted until it is done."""
         self._is_asked_to_stop = False
         self._place: SessionPlace | None = None
         self._opened: _Opened | None = None
         self._last: RunResult | None = None
         self._first_result: RunResult | None = None
-        """The first recorded end of the session. `None` while it runs."""
+        """The result of the first call of `end`. `None` before it."""
         self._notes = NotesToModel()
         self._question: OpenQuestion | None = None
-        """The one that was put last."""
+        """The last question to the client."""
         self.log_problem = ""
-        """The problem of the log's end."""
+        """Error while the log was ended. Empty if there was none."""
         self._thread.start()
 
-    # Of any thread
+    # For any thread
 
     def take(self, work: Callable[[], None]) -> None:
-        """Have something done when all before it is done."""
+        """Queue a task for the session's thread."""
         self._work.put(work)
 
     def begins(self) -> bool:
-        """Say whether a prompt or a change may begin now; then none other does until `is_done`."""
+        """Reserve the session for a prompt or a change of mode, until `is_done`. Return False if it is busy."""
         if not self._is_busy.acquire(blocking=False):
             return False
         if self._place is not None:
@@ -118,34 +119,35 @@ class ServedSession:
         return True
 
     def is_done(self) -> None:
-        """Let the next one begin."""
+        """Release the session for the next prompt or change of mode."""
         self._is_busy.release()
 
     def cancel(self) -> None:
-        """Ask what runs to stop, once; where nothing runs nothing happens."""
+        """Ask the running task to stop, at most once. Do nothing if none is running."""
         if self._is_busy.locked() and not self._is_asked_to_stop:
             self._stop()
 
     def end(self, result: RunResult) -> None:
-        """Have what runs stopped, and the session ended."""
+        """Ask the running task to stop, and end the session after it. The first `result` becomes the session's end."""
         self._stop()
         self._first_result = self._first_result or result
         self._work.put(None)
 
     def nudge(self) -> None:
-        """Withdraw the session's open question at its end. Call this repeatedly until the session ended, since it
-        begins to wait at a moment that no other thread can see.
+        """Withdraw the open question of a session that was asked to stop.
+
+        Call this repeatedly until the session ends: another thread cannot see when it begins to wait for an answer.
         """
         if self._is_asked_to_stop and self._thread.is_alive() and (question := self._question) is not None:
             question.withdraw()
 
     @property
     def is_stopping(self) -> bool:
-        """Whether something has to be woken so that it stops."""
+        """Whether the session was asked to stop and still has tasks, so that `nudge` is needed."""
         return self._is_asked_to_stop and (self._is_busy.locked() or self._work.qsize() > 0) and self._thread.is_alive()
 
     def is_over(self, seconds: float) -> bool:
-        """Wait for the end, at most so long; say whether it has come."""
+        """Wait for the end of the session, at most `seconds`. Return whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -160,19 +162,19 @@ class ServedSession:
             while (work := self._work.get()) is not None:
                 try:
                     work()
-                except Exception as error:  # noqa: BLE001 - what comes next is to be answered all the same
+                except Exception as error:  # noqa: BLE001 - later tasks must still run
                     self.tell(f"internal error: {type(error).__name__}: {error}")
         finally:
             self._end(
                 self._first_result or RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="the session failed")
             )
 
-    # On its own thread
+    # For the session's thread
 
     def open(self, name: str = "") -> dict[str, JsonValue]:
-        """Begin the session, or continue the one with the client's name `name`, and show its conversation.
+        """Begin the session, or continue the one that the client calls `name`, and send its conversation.
 
-        Returns the client's description of it. Raises HarnessError.
+        Returns the session's description for the client. Raises HarnessError.
         """
         arguments, state = self._arguments, State.of(self._environment)
         carried = carried_session(state, name, arguments.cwd) if name else None
@@ -190,8 +192,9 @@ class ServedSession:
         return {"sessionId": self._name, **self._session_fields(opened)}
 
     def send_first_updates(self) -> None:
-        """Do what waits until the client knows the session: send its first records and the commands that there are, import
-        what the first request needs.
+        """Do the work that must wait until the client knows the session's name.
+
+        Send the first records and the available commands, and import the modules for the first request.
         """
         early, self._early = self._early, None
         for record in early or ():
@@ -202,7 +205,7 @@ class ServedSession:
             self._opened.running.warm_up()
 
     def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
-        """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
+        """Run a turn on the user's prompt, and return its stop reason. Raises RefusedRequest for a failed turn."""
         opened = self._the_opened()
         prompt = said_prompt(blocks, self.redacted, opened.expanded, opened.attachments)
         session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
@@ -212,7 +215,7 @@ class ServedSession:
         return _prompt_answer(result, cancelled=self._is_asked_to_stop)
 
     def set_mode(self, name: str) -> None:
-        """Let another mode hold. Raises PolicyError and LogError."""
+        """Switch to another mode. Raises PolicyError and LogError."""
         self._the_opened().set_mode(Mode(name))
 
     def redacted(self, text: str) -> str:
@@ -220,31 +223,31 @@ class ServedSession:
         return text if self._place is None else self._place.redactor.redact(text)
 
     def show(self, update: Shown) -> None:
-        """Show the client something of this session."""
+        """Send an update of this session to the client."""
         self._wire.tell(UPDATE, notification(self._name, update))
 
     def tell(self, text: str) -> None:
-        """Say one line to the person. In any thread."""
+        """Show one line to the user. Any thread may call this."""
         if self._name:
             self.show(noted(visible_line(self.redacted(text), MOST_TOLD)))
         else:
             complain(text)
 
     def record(self, record: LogRecord) -> None:
-        """Send a record, where the client wants them."""
+        """Send a record of the log to the client, if it asked for records."""
         if self._records and self._early is not None:
             self._early.append(record)
         elif self._records:
             self._wire.tell(RECORD, {"sessionId": self._name, "record": dict(record)})
 
     def ask(self, fields: Mapping[str, JsonValue]) -> OpenQuestion:
-        """Put a question to the client."""
+        """Send a question to the client."""
         self._question = self._wire.ask(ASKS, {**fields, "sessionId": self._name})
         return self._question
 
     @property
     def header_fields(self) -> dict[str, JsonValue]:
-        """Fields about the client in the log's first record."""
+        """Fields about the client for the first record of the log."""
         return {"client": self.client}
 
     def _the_opened(self) -> _Opened:
@@ -253,7 +256,7 @@ class ServedSession:
         return self._opened
 
     def _session_fields(self, opened: _Opened) -> dict[str, JsonValue]:
-        """Return the client's description of a session that was begun."""
+        """Return the description of an opened session for the client."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
             available_modes=[SessionMode(id=mode.value, name=mode.value, description=SAID[mode]) for mode in Mode],
@@ -277,7 +280,7 @@ class ServedSession:
         if self._opened is None:
             return
         opened, running, last = self._opened, self._opened.running, self._last
-        running.place.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
+        running.place.interrupt.clear()  # a hook that asks at the end must not be interrupted by the earlier stop
         try:
             if last is None or last.stop is not StopReason.LOG_ERROR:
                 opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else result)
@@ -291,12 +294,12 @@ class ServedSession:
 
 
 class _Opened:
-    """A session that was begun; its front is the client."""
+    """An opened session. It shows lines, questions and modes to the client."""
 
     def __init__(
         self, served: ServedSession, place: SessionPlace, arguments: Namespace, carried: Carried | None
     ) -> None:
-        """Begin it. Raises HarnessError."""
+        """Begin the session. Raises HarnessError."""
         self._served = served
         self._place = place
         self._stream = RedactedStream(place.redactor)
@@ -335,30 +338,30 @@ class _Opened:
             self.attachments.take_over(carried.rebuilt.messages, carried.session.path)
             self.session = self.agent.start(carried=carried.messages(identity), origin=carried.origin)
 
-    # In front of the session
+    # The interface to the user
 
     def tell(self, line: str, /) -> None:
-        """Show the client one line."""
+        """Show one line to the user."""
         self._served.tell(line)
 
     def ask(self, question: UserQuestion, /) -> UserAnswer:
-        """Put a question of the model to the client."""
+        """Ask the client a question of the model."""
         redact = self._place.redactor.redact
         return answer_of_client(question, self._served.ask, call=self._updates.begun_call, mask=redact)
 
     def draw(self, printed: str, /) -> None:
-        """Draw nothing: the client is sent what a command printed when it ends."""
+        """Do nothing: the client gets the output of a command when it ends."""
 
     def countdown(self, seconds: float, /) -> None:
-        """Wait, until the client cancels."""
+        """Wait for `seconds`, or until the client cancels."""
         self._place.interrupt.sleep(seconds)
 
     def lend(self) -> None:
-        """Lend nothing, since there is no terminal."""
+        """Do nothing, since there is no terminal to lend."""
 
     @cached_property
     def approver(self) -> ClientApprover:
-        """The approver that asks the client about calls, and an approver outside."""
+        """The approver that asks the client, and an outside approver, about calls."""
         place = self._place
         return ClientApprover(
             self._served.ask,
@@ -376,11 +379,11 @@ class _Opened:
 
     @property
     def plans(self) -> bool:
-        """Whether plan mode holds."""
+        """Whether plan mode is on."""
         return self._below_plan is not None
 
     def set_mode(self, mode: Mode) -> None:
-        """Let another mode hold. Raises PolicyError and LogError."""
+        """Switch to another mode. Raises PolicyError and LogError."""
         agent = self.agent
         now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.grants.allows_edits else Mode.ASK
         if mode is now:
@@ -397,10 +400,10 @@ class _Opened:
             self._below_plan = self.running.policy
 
     def expanded(self, words: str) -> SaidPrompt:
-        """Return the person's message; for a command its text, in its mode, with the files that it names.
+        """Return the user's message. A command is replaced by its text, with the files that the text names.
 
-        Raises RefusedRequest for an unknown command, or one that wants another model; PolicyError, and the errors of
-        `Agent.do`.
+        A command for plan mode also turns plan mode on. Raises RefusedRequest for an unknown command, or one that wants
+        another model; PolicyError, and the errors of `Agent.do`.
         """
         if not words.startswith("/"):
             return SaidPrompt(text=words.strip())
@@ -431,7 +434,7 @@ class _Opened:
         return SaidPrompt(text=files.with_texts(command_words.words), attachments=files.attachments)
 
     def end_text(self) -> None:
-        """Show the rest of the model's text."""
+        """Send the rest of the model's text that the redactor held back."""
         if rest := self._stream.finish():
             self._served.show(message_chunk(rest))
 
@@ -452,9 +455,10 @@ class _Opened:
 
 
 def _prompt_answer(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
-    """Return the answer to a prompt. Raises RefusedRequest where the protocol has no stop reason for the end.
+    """Return the answer to a prompt. Raises RefusedRequest if the protocol has no stop reason for the end of the turn.
 
-    Its `refusal` means that the turn is forgotten, which none is here: what a hard block ended is an error, too.
+    The protocol's `refusal` means that the turn is removed from the conversation, which harness never does. So a turn
+    that a hard block ended is an error too.
     """
     usage = result.usage
     meta: dict[str, JsonValue] = {
@@ -467,7 +471,7 @@ def _prompt_answer(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue
     }
     match result.stop:
         case _ if cancelled and result.stop not in FATAL:
-            reason = "cancelled"  # the protocol wants it, whatever else it came to
+            reason = "cancelled"  # the protocol requires it after session/cancel, regardless of the result
         case StopReason.INTERRUPTED:
             reason = "cancelled"
         case StopReason.COMPLETED:

@@ -1,6 +1,6 @@
-"""Updates for the client about a session: from the log's records as they are written, or from an old conversation.
+"""Updates for the client about a session, created from the log's records or from an old conversation.
 
-Records are masked already. Output and questions are fenced: a client draws text as Markdown.
+Secrets in records are already masked. Output and questions are fenced, since a client renders text as Markdown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Shown: TypeAlias = (
     | CurrentModeUpdate
 )
 MOST_DIFF_BYTES = 500_000
-"""Maximum size of each side of a difference that is sent whole; for a larger one the client gets the model's text."""
+"""Maximum size of the old and the new content in a diff for the client. For larger ones it gets the result's text."""
 MOST_TITLE = 300
 _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STATES: Mapping[str, PlanEntryStatus] = {PENDING: "pending", DOING: "in_progress", DONE: "completed"}
@@ -83,22 +83,22 @@ def notification(session: str, update: Shown) -> dict[str, JsonValue]:
 
 
 def message_chunk(text: str) -> AgentMessageChunk:
-    """Return a piece of what the model says."""
+    """Return an update with a piece of the model's text."""
     return update_agent_message_text(encodable_text(text))
 
 
 def noted(text: str) -> AgentThoughtChunk:
-    """Return a line of the harness's own, as opposed to the model's."""
+    """Return an update with a line from harness, in a form that the client does not mistake for the model's text."""
     return update_agent_thought_text(encodable_text(f"harness: {text}\n"))
 
 
 def planned(items: Sequence[TodoItem]) -> AgentPlanUpdate:
-    """Return the model's list as the protocol's plan."""
+    """Return the model's todo list as a plan of the protocol."""
     return update_plan([plan_entry(encodable_text(visible(item.text)), status=_STATES[item.status]) for item in items])
 
 
 def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdate:
-    """Return the commands that the person may begin a prompt with."""
+    """Return an update with the commands that may begin a prompt."""
     available = [
         AvailableCommand(
             name=command.name.removeprefix("/"),
@@ -111,40 +111,40 @@ def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdat
 
 
 def encodable_text(text: str) -> str:
-    """Return a text that UTF-8 can hold."""
+    """Return a text that UTF-8 can encode: lone surrogates are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def kind_of(tool: str) -> ToolKind:
-    """Return the kind of a tool in the protocol."""
+    """Return the protocol's kind of a tool."""
     return _KINDS[tool_kind(tool).does]
 
 
 def title_of(tool: str, summary: str) -> str:
-    """Return the title of a call, in one line of Markdown."""
+    """Return the title of a call as one line of Markdown."""
     return f"{visible_line(tool, MOST_TITLE)} {in_code(visible_line(summary, MOST_TITLE))}".strip()
 
 
 def text_content(text: str) -> ContentToolCallContent:
-    """Return a text unchanged, whatever a client makes of Markdown."""
+    """Return a text as content that a client displays unchanged, since it is in a Markdown code block."""
     return tool_content(text_block(fenced(visible(text))))
 
 
 class RecordUpdates:
-    """Turns the records of a session into what the client is shown of its calls."""
+    """Converts the records of a session to updates for the client about its calls."""
 
     def __init__(self, workspace: str, images: BeforeImages, redact: Callable[[str], str]) -> None:
-        """Take the folder, what files held before they were changed, and what masks secrets in what they hold now."""
+        """`images` holds the content of files before their changes. `redact` masks secrets in file content."""
         self._workspace = workspace
         self._images = images
         self._redact = redact
         self._lists: dict[str, Sequence[TodoItem]] = {}
-        """The model's lists in calls that have not ended."""
+        """The todo list of each call that sets one and has not ended."""
         self.asked_call = self.begun_call = ""
-        """The call of the conversation that was asked about, and the one that was begun last, by the client's name of it."""
+        """The client's names of the last call in question and of the last begun call, without calls of helpers."""
 
     def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
-        """Yield the updates for a record; for a helper its calls, its task and its end, with its name."""
+        """Yield the updates for a record. For a record of `helper`, titles and lines begin with the helper's name."""
         number = f"call-{record.get('call')}"
         call, title_prefix = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
         match record["kind"]:
@@ -163,7 +163,7 @@ class RecordUpdates:
                 if (items := self._lists.pop(call, None)) is not None and record.get("status") == "ok":
                     yield planned(items)
             case "error" if "retry_seconds" not in record:
-                pass  # the answer to the prompt tells it
+                pass  # the answer to the prompt reports the error
             case _:
                 line = (None if helper is None else helper_line(record, helper)) or event_line(record)
                 if line is not None:
@@ -186,7 +186,7 @@ class RecordUpdates:
         return update_tool_call(call, status="completed" if done else "failed", content=[content], raw_output=output)
 
     def _difference(self, record: LogRecord) -> FileEditToolCallContent | None:
-        """Return a call's change of a file. `None` if either side is missing or long."""
+        """Return a call's change of a file as a diff. `None` if the old or new content is missing, too long or not text."""
         path, before, after = (record.get(name) for name in ("changed_path", "before_sha256", "after_sha256"))
         if not isinstance(path, str) or not isinstance(after, str):
             return None
@@ -208,7 +208,7 @@ class RecordUpdates:
 def started(
     call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None, title_prefix: str = ""
 ) -> ToolCallStart:
-    """Return the beginning of a call; with `result`, a whole call that is over. `title_prefix` begins its title."""
+    """Return an update for a new call or, with `result`, for a completed call. Its title begins with `title_prefix`."""
     subject = tool_kind(tool).subject_of(arguments) or ""
     place = os.path.join(workspace, subject) if tool_kind(tool).is_of_files else ""
     return start_tool_call(
@@ -223,7 +223,7 @@ def started(
 
 
 def arguments_of(text: str) -> JsonValue:
-    """Return the arguments of a call, or the text where it holds none."""
+    """Parse the arguments of a call; return the text itself if it is invalid JSON."""
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
@@ -232,7 +232,7 @@ def arguments_of(text: str) -> JsonValue:
 
 
 def replayed(messages: Sequence[Message], workspace: str) -> Iterator[Shown]:
-    """Yield an old conversation as the client is shown it: the person's own words, the model's, each call with its result."""
+    """Yield updates for an old conversation: the user's own text, the model's text, and each call with its result."""
     results = {result.tool_call_id: result.content for result in messages if result.role is Role.TOOL}
     number = 0
     for message in messages:

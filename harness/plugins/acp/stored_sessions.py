@@ -1,8 +1,8 @@
-"""Sessions of earlier processes, by the client's names.
+"""Find sessions of earlier processes by the client's names.
 
-A client continues a session under its name; in our logs each continuation is a session of its own. So a name means a
-chain: the session, its continuation by a client, and so on. A session that a person continues at the prompt is a
-conversation of its own.
+A client continues a session under its old name, but in our logs each continuation is a separate session. So a name
+means a chain: the first session, its continuation by a client, and so on. A session that a user continues at the prompt
+does not belong to the chain.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from harness.session.state import State
 from harness.text.visible import visible_line
 
 MODE = "serve"
-"""The mode in the first record of a session."""
+"""The mode in the first record of a session that a client drives."""
 MOST_LISTED = 200
 MOST_TITLE = 200
 
 
 def carried_session(state: State, name: str, folder: str) -> Carried:
-    """Return the conversation that a client calls `name`, in a workspace. Raises UsageError and LogError."""
+    """Return the conversation that a client calls `name` in a workspace. Raises UsageError and LogError."""
     outlines = _outlines(state, folder)
     roots = _roots(outlines)
     chain = [
@@ -39,7 +39,10 @@ def carried_session(state: State, name: str, folder: str) -> Carried:
 
 
 def listed_sessions(state: State, folder: str | None) -> list[SessionInfo]:
-    """Return the sessions to continue, the newest first; with `None` those of every folder. Raises LogError."""
+    """Return the sessions of a folder that a client can continue, newest first. `None` means all folders.
+
+    Raises LogError.
+    """
     outlines = _outlines(state, folder)
     roots = _roots(outlines)
     first = {outline.session.session: outline for outline in outlines}
@@ -56,7 +59,7 @@ def _info(root: str, first: SessionOutline, last: LoggedSession) -> SessionInfo:
 
 
 def _outlines(state: State, folder: str | None) -> tuple[SessionOutline, ...]:
-    """Return the sessions of a folder, the newest last."""
+    """Return the sessions of a folder, or of all folders for `None`; the newest last."""
     place = None if folder is None else os.path.realpath(folder)
     return outlines(_within(logged_sessions(state.log_paths(place)), place))
 
@@ -66,9 +69,9 @@ def _within(sessions: Iterable[LoggedSession], folder: str | None) -> Iterator[L
 
 
 def _roots(outlines: Iterable[SessionOutline]) -> Mapping[str, str]:
-    """Return the name of each session's chain: that of its first."""
+    """Return the name of the chain of each session, which is the name of the first session of the chain."""
     roots: dict[str, str] = {}
-    for outline in outlines:  # the older first, so that what a session goes on from is known
+    for outline in outlines:  # oldest first, so that the origin of a session is already in `roots`
         goes_on = outline.session.mode == MODE and outline.origin
         roots[outline.session.session] = (
             roots.get(outline.origin, outline.origin) if goes_on else outline.session.session

@@ -1,7 +1,7 @@
-"""One session of another agent, over the many short processes that judge its calls: its log, and what they must know.
+"""One session of another agent: its log, and the state that is shared by the many short processes that judge its calls.
 
-INVARIANT: the log is what counts. The file beside it is a copy of what follows from it, for speed; where the two do not fit
-together, as after a crash, the log is read again.
+INVARIANT: the log is authoritative. The state file only saves time; if it does not match the log, for example after a
+crash, the log is read again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSION = 1
 _STATE, _LOCK = "session.json", "lock"
 _REPLACED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_OPEN = 500
-"""Calls without an outcome that are remembered; the oldest are forgotten, and their effect stays unknown."""
+"""Maximum number of stored calls without an outcome. Older ones are dropped, and their effect stays unknown."""
 
 
 NO_ANSWER = "Not run, as far as is known: the agent asked the person, and told of no answer."
@@ -53,25 +53,25 @@ class OpenCall(Record):
     id: str
     tool: str
     key: str
-    """Identifies its outcome: the agent's name of the call, or a digest of the tool and its arguments."""
+    """Key to find the call for an outcome: the agent's name of the call, or a digest of the tool and its arguments."""
     intent: Mapping[str, JsonValue] | None = None
-    """Fields of the intent, if the agent asks the person first: recorded once the person says yes."""
+    """Fields of the intent, if the agent asks the user first. Recorded after the user approves."""
     path: str = ""
-    """The file that it changes, where that can be undone."""
+    """The file that the call changes, if the change can be undone. Empty otherwise."""
     before_sha256: str | None = None
     ticket: str = ""
-    """The file of its ticket, where it runs by one: then its outcome is what we see, not what the agent says."""
+    """Path of the ticket if the call runs with one. Then harness observes the outcome, and ignores the agent's."""
     asked_ns: int = 0
-    """Time of the instruction to ask, by the clock that never goes back; 0 if there was none."""
+    """Monotonic time at which the agent was told to ask, in nanoseconds. 0 if it was not."""
 
     @property
     def proposal(self) -> Proposal:
-        """The call as the records of its end name it."""
+        """The call in the form that the records of its end need."""
         return Proposal(number=self.number, call=ToolCall(id=self.id, name=self.tool, arguments=""))
 
 
 class AgentSession:
-    """One session while one process holds it, as a `with` block. Others wait; see `is_locked_within`."""
+    """One session, locked for this process within its `with` block. Other processes wait; see `is_locked_within`."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class AgentSession:
         wait_seconds: float,
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Create the session from its folder, which is made, and the seconds to wait for others: one of them may ask
-        a person.
+        """`folder` is the session's folder, which is created if missing.
 
-        `clock_stopped` stops the clock of our own work during that wait.
+        `wait_seconds` limits the wait for other processes, of which one may be asking a user. `clock_stopped` stops the
+        clock of our own work during that wait.
         """
         self._clock_stopped = clock_stopped
         self.folder = folder
@@ -95,7 +95,7 @@ class AgentSession:
         self.workspace = ""
         self.policy_sha256 = ""
         self.latch = ""
-        """Reason to refuse every further call of this session; empty before a block."""
+        """Reason to refuse every further call of this session. Empty before a hard block."""
         self.state = GateState()
         self.grants: tuple[Grant, ...] = ()
         self.open: list[OpenCall] = []
@@ -107,20 +107,20 @@ class AgentSession:
 
     @property
     def log(self) -> ActionLog:
-        """The log, open. Raises LogError before `begin`."""
+        """The open log. Raises LogError before `begin`."""
         if self._log is None:
             raise LogError(f"no log was begun for the session in {self.folder}")
         return self._log
 
     def __enter__(self) -> Self:
-        """Hold it. Raises LogError where another process does not let go of it, and for a state that makes no sense."""
+        """Lock and read the session. Raises LogError if another process keeps the lock, or if the state is invalid."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
         try:
             with self._clock_stopped():
                 is_locked = is_locked_within(self._lock, self._wait)
             if not is_locked:
-                raise LogError("another call of this session is still being decided")  # noqa: TRY301 - it lets go below
+                raise LogError("another call of this session is still being decided")  # noqa: TRY301 - the lock is released below
             self._read()
         except BaseException:
             self._let_go()
@@ -130,7 +130,7 @@ class AgentSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Keep the state for the next process, and let go. After an error the old state stays: the log is read again."""
+        """Write the state for the next process, and unlock. After an error the old state stays; the log is read again."""
         try:
             if error is None and self._log is not None:
                 self._write()
@@ -138,7 +138,7 @@ class AgentSession:
             self._let_go()
 
     def begin(self, path: str, workspace: str, policy_sha256: str, fields: Mapping[str, JsonValue]) -> None:
-        """Begin a session in the log at `path`, or in the one that is there already. Raises LogError."""
+        """Begin a session in the log at `path`, or in the log that is already open. Raises LogError."""
         if self._log is None:
             self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
         self._log.begin_session()
@@ -146,15 +146,16 @@ class AgentSession:
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
         self.state, self.grants, self.open = GateState(), (), []
-        self._write()  # before anything is judged: whoever comes after a crash finds the log, and a block in it
+        self._write()  # before any judgement: after a crash, the next process finds the log, and a block in it
 
     def end(self, stop: str, detail: str = "") -> None:
-        """Record the end of the session, and its reason; calls without a known outcome have no known effect. Raises
-        LogError.
+        """Record the end of the session and its reason, and an outcome for each open call that surely did not run.
+
+        Raises LogError.
         """
         for call in self.open:
             unused = bool(call.ticket) and _is_used_up(call.ticket)
-            if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
+            if self.log.last_step(call.number) != "intent":  # the agent asked, and reports no refusal
                 self.log.append("outcome", _end_of(call.proposal, "not_run", NO_ANSWER))
             elif unused:
                 self.log.append("outcome", _end_of(call.proposal, "failed", NEVER_BEGUN))
@@ -164,40 +165,43 @@ class AgentSession:
         self.open = []
 
     def remember(self, call: OpenCall) -> None:
-        """Note a call whose outcome is to come."""
+        """Add a call to the open calls."""
         self.open = [*self.open[-MOST_OPEN + 1 :], call]
 
     def take_back(self, calls: Sequence[HandedOver], reason: str) -> None:
-        """Record that calls will not be carried out which may run, or were about to be asked about. Raises LogError."""
+        """Record that calls which were ready to be carried out will not run. Raises LogError."""
         for call in calls:
-            status = "not_run" if call.asks else "failed"  # behind an intent nothing else can be said
+            status = "not_run" if call.asks else "failed"  # after an intent, `not_run` is not allowed
             self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {reason}."))
 
     def take(self, key: str) -> OpenCall | None:
-        """Return the oldest open call of that key, which is open no more; None where there is none."""
+        """Remove the oldest open call with this key, and return it. `None` if there is none."""
         match = next((call for call in self.open if call.key == key), None)
         if match is not None:
             self.open.remove(match)
         return match
 
     def begins_at(self, path: str, sha256: str) -> bool:
-        """Note what open calls of this file find, which were judged before another call changed it; say if there are any."""
+        """Record the new digest of a changed file for the open calls on it. Return whether there are any.
+
+        Those calls were judged before another call changed the file.
+        """
         later = [call for call in self.open if call.path == path]
         self.open = [replace(call, before_sha256=sha256) if call in later else call for call in self.open]
         return bool(later)
 
     def open_call(self, number: int) -> OpenCall | None:
-        """Return the open call of that number; None where there is none."""
+        """Return the open call with this number, or `None`."""
         return next((call for call in self.open if call.number == number), None)
 
     def record_yes(self, call: OpenCall) -> OpenCall:
-        """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call.
+        """Record the user's approval at the agent's prompt, and the intent. Return the updated call.
 
-        How long they took is at most the time until that is seen.
+        The approval is inferred from the run of the call, so the recorded waiting time is an upper bound.
         """
         records, step = CallRecords(self.log), self.log.last_step(call.number)
         agent = os.path.basename(self.folder).partition("-")[0]
-        if step == "approval_asked":  # else a process that was cut short has recorded it already
+        if step == "approval_asked":  # else an interrupted process has recorded it already
             waited = max(0, time.monotonic_ns() - call.asked_ns) / 1e9
             records.record_approval(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
         if step != "intent":
@@ -206,7 +210,7 @@ class AgentSession:
         self.open = [approved if other is call else other for other in self.open]
         return approved
 
-    # -- the file beside the log
+    # -- the state file
 
     _open_in_log = False
 
@@ -245,8 +249,10 @@ class AgentSession:
         self._read_log(session, _count(stored["records"]), str(stored["head"]))
 
     def _read_log(self, session: str, known_records: int, head: str) -> None:
-        """Resume a session from its log, which has more records than the state file beside it knows: `known_records` records,
-        that end in `head`. Raises LogError if those are missing: a block may be among them.
+        """Resume a session from its log, which does not match the state file.
+
+        The state file was written at `known_records` records, of which the last has the hash `head`. Raises LogError if
+        the log lacks these records: a block may be among the missing ones.
         """
         ledger, highest, records_read = Ledger(), self.state.proposed, 0
         proposals: list[Proposal] = []
@@ -272,13 +278,14 @@ class AgentSession:
             self._end_cut_short(proposals)
 
     def _end_cut_short(self, proposals: Sequence[Proposal]) -> None:
-        """Record an end for calls that a process was judging when it was cut short: none of them got permission to
-        run.
-        """
+        """Record the end of calls whose judging process was interrupted. None of them was allowed to run."""
         records, open_numbers = CallRecords(self.log), {call.number for call in self.open}
         for proposal in proposals:
             step = self.log.last_step(proposal.number)
-            if proposal.number in open_numbers or step in (None, "intent"):  # of one with an intent nobody knows
+            if proposal.number in open_numbers or step in (
+                None,
+                "intent",
+            ):  # it is unknown whether a call with an intent ran
                 continue
             if step == "call_proposed":
                 records.undecided(proposal, CUT_SHORT)
@@ -309,14 +316,14 @@ class AgentSession:
             "open": [{name: getattr(entry, name) for name in field_names(OpenCall)} for entry in self.open],
         }
         path = os.path.join(self.folder, _STATE)
-        new_path = f"{path}.new"  # under the lock: nobody else writes it
+        new_path = f"{path}.new"  # under the lock, so no other process writes it
         try:
             descriptor = os.open(new_path, _REPLACED, 0o600)
             try:
                 write_whole(descriptor, json.dumps(fields).encode())
             finally:
                 os.close(descriptor)
-            os.rename(new_path, path)  # not synced: what a crash of the machine leaves of it, the log makes good
+            os.rename(new_path, path)  # not synced: after a crash of the machine, the log is read again
         except OSError as error:
             raise LogError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -330,17 +337,20 @@ class AgentSession:
 
 
 def session_folder(folder: str, agent: str, session: str) -> str:
-    """Return the folder of one session; the agent's own name for it may be anything."""
+    """Return the folder of one session. Its name has a digest, since the agent's name for the session may be any text."""
     return os.path.join(folder, f"{agent}-{digest_of(session.encode())[:16]}")
 
 
 def key_of(event: HookEvent) -> str:
-    """Return the key that identifies the outcome of a call: its arguments may hold a secret, or a whole file."""
+    """Return the key of a call for `OpenCall.key`: the agent's name of the call, or a digest of tool and arguments.
+
+    A digest, since arguments may hold a secret or a whole file.
+    """
     return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
 
 
 def _is_used_up(ticket: str) -> bool:
-    """Use up a ticket. Return whether it was good until now: then no process has run by it, and none will."""
+    """Invalidate a ticket. Return whether it was unused; then no process has run with it, and none will."""
     try:
         os.unlink(ticket)
     except OSError:
@@ -357,7 +367,7 @@ def _proposal_of(record: LogRecord) -> Proposal:
     return Proposal(number=_count(record["call"]), call=call, arguments_sha256=str(record["arguments_sha256"]))
 
 
-# With grants alone: PostToolUse and `harness exec` need nothing of policies.
+# Imported only if there are grants: PostToolUse and `harness exec` do not need the policy modules.
 
 
 def _grant(stored: Mapping[str, JsonValue]) -> Grant:
@@ -367,7 +377,7 @@ def _grant(stored: Mapping[str, JsonValue]) -> Grant:
 
 
 def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
-    """Return the stored fields of a grant. `None` for one that does not end with the session: it is stored elsewhere."""
+    """Return the fields to store for a grant of the session. `None` for a permanent grant, which is stored elsewhere."""
     if grant.scope is not GrantScope.SESSION:
         return None
     return {"id": grant.id, "call": grant.origin.line, "pattern": pattern_fields(grant.pattern)}

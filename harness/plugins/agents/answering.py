@@ -1,8 +1,7 @@
-"""An event of an agent in, an answer in its own form out.
+"""Answer one event of an agent in the agent's own form.
 
-INVARIANT: nothing is answered before the decision is on disk, and every error on the way is a refusal: each caller of
-`answer` turns every exception into one. What an agent says of an outcome is recorded here, and loads no policy and no
-gate.
+INVARIANT: no answer is sent before the decision is on disk. Every error becomes a refusal: each caller of `answer`
+converts all exceptions. This module also records outcomes that an agent reports; that loads no policy and no gate.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from harness.safe_files import read_small
 from harness.session.asked_call import HookParts
 
 MOST_LOGGED_RESPONSE = 20_000
-"""Characters of what an agent says of an outcome that the log keeps."""
+"""Maximum number of characters of a reported outcome that are logged."""
 
 
 def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
-    """Return the answer to one event, which is `data`.
+    """Return the answer to the event in `data`.
 
-    Raises EventError, HarnessError and OSError: the call must be refused then.
+    Raises EventError, HarnessError and OSError. Then the caller must refuse the call.
     """
     event = agent.event_of(parse(data))
     folder = session_folder(parts.folder, agent.name, event.session)
@@ -50,9 +49,9 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
 
 
 def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images: BeforeImages) -> None:
-    """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
+    """Record the outcome of a call as the agent reports it. Ignore unknown calls, and calls that run with a ticket."""
     while session.is_begun and (call := session.take(key_of(event))) is not None:
-        if call.intent is not None:  # it was carried out, so somebody there said yes
+        if call.intent is not None:  # it was carried out, so the user approved it at the agent's prompt
             call = session.record_yes(call)
         records = CallRecords(session.log)
         text = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
@@ -71,5 +70,5 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images
                 images.keep(content_now)
             result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
         records.record_end(call.proposal, result, ran=True, seen_by=agent.name)
-        if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call
+        if event.use_id == "":  # calls without a name are matched by order: one outcome for one call
             return

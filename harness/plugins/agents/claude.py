@@ -58,7 +58,7 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 
 def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
-    """Return an event of Claude Code, or of an agent that has taken over its form. Raises EventError."""
+    """Parse an event of Claude Code, or of an agent with the same event format. Raises EventError."""
     when = WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
     session = needed(fields, "session_id")
     if when is When.ENDED:
@@ -85,17 +85,17 @@ def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
 
 
 def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    """Let a call run, with its own arguments, or with `arguments` if given."""
+    """Return the answer that lets a call run, with its own arguments or with `arguments`."""
     return _decision("allow") if arguments is None else _decision("allow", updatedInput=dict(arguments))
 
 
 def ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    """Let Claude Code ask the person; its prompt shows the new command, and the reason below it."""
+    """Return the answer that makes Claude Code ask the user. Its prompt displays the new command and the reason."""
     return _decision("ask", reason) if arguments is None else _decision("ask", reason, updatedInput=dict(arguments))
 
 
 def _block(reason: str) -> HookAnswer:
-    # `continue: false` alone would let this call run, and stop behind it.
+    # `continue: false` alone would let this call run, and stop after it.
     output: dict[str, JsonValue] = {
         "hookEventName": "PreToolUse",
         "permissionDecision": "deny",

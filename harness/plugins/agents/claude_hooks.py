@@ -1,7 +1,7 @@
-"""The form of Claude Code's hooks (code.claude.com/docs/en/hooks): input and output.
+"""Input and output of hooks in the form of Claude Code's (code.claude.com/docs/en/hooks).
 
-Shipped tools have the names of Claude Code's, so that existing hooks know them. An answer that allows a call has no
-effect. One that replaces a call refuses it, since the hook would not let this one run.
+Our shipped tools get the names of Claude Code's tools, so that existing hooks recognize them. An answer that allows a
+call has no effect. An answer that replaces a call refuses it, since the hook did not accept the original call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOOLS: Mapping[str, str] = {
     WRITE_FILE.name: "Write",
     EDIT_FILE.name: "Edit",
 }
-"""A tool that does not ship keeps its name; those of MCP servers are named alike in both."""
+"""Claude Code's name of each shipped tool. Other tools keep their names; MCP tools have the same names in both."""
 _PERMISSIONS = {
     "allow": Decision.AUTO,
     "ask": Decision.CONFIRM,
@@ -38,11 +38,11 @@ _PERMISSIONS = {
     "deny": Decision.DENY,
 }
 _WORDS = {"approve": Decision.AUTO, "allow": Decision.AUTO, "block": Decision.DENY, "deny": Decision.DENY}
-"""Values of `decision` at the top, the older form: its `block` refuses one call."""
+"""Values of the top-level field `decision`, the older form. Its `block` refuses only this call."""
 
 
 def question_of(case: HookCase) -> dict[str, JsonValue]:
-    """Return the input of a hook."""
+    """Return the input of a hook for an event."""
     cwd = case.workspace if case.action is None or not case.action.cwd else case.action.cwd
     fields: dict[str, JsonValue] = {
         "session_id": case.session,
@@ -71,7 +71,7 @@ def _call(case: HookCase) -> dict[str, JsonValue]:
     if tool in TOOLS and tool != BASH.name and "path" in given_arguments:
         given_arguments["file_path"] = os.path.normpath(os.path.join(case.workspace, str(given_arguments.pop("path"))))
     edits = given_arguments.get("edits")
-    if tool == EDIT_FILE.name and isinstance(edits, list):  # who looks at the text of an edit must see all of it
+    if tool == EDIT_FILE.name and isinstance(edits, list):  # hooks that inspect the text of an edit must see all edits
         for name in ("old_string", "new_string"):
             given_arguments[name] = "\n".join(str(edit.get(name, "")) for edit in edits if isinstance(edit, dict))
     use = "" if case.action is None else case.action.call.id
@@ -91,7 +91,7 @@ def _response(result: ToolResult | None) -> JsonValue:
 
 
 def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
-    """Parse an answer, the strictest part of it. Raises NoAnswerError for another form; further fields are ignored."""
+    """Parse an answer; its strictest decision counts. Unknown fields are ignored. Raises NoAnswerError if it is invalid."""
     specific = answer.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise NoAnswerError(f"hookSpecificOutput must be an object, not {kind_of(specific)}")

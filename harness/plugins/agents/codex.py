@@ -30,18 +30,18 @@ TOOLS: Mapping[str, ForeignTool] = {
 }
 
 MOST_OF_TRANSCRIPT = 4 * 1024 * 1024
-"""Bytes of its end that are looked through."""
+"""Number of bytes at the end of a transcript that are searched."""
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    # An allow without new arguments is "unsupported" there; silence says the same.
+    # Codex does not support an allow without new arguments; an empty answer has the same effect.
     return HookAnswer() if arguments is None else allow(arguments)
 
 
-def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  # noqa: ARG001 - as GuardedAgent has it
-    """Say whether commands run without Codex's own sandbox: in it `harness exec` could not note what they came to.
+def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  # noqa: ARG001 - the signature in GuardedAgent
+    """Return whether commands run without Codex's own sandbox. Inside it, `harness exec` could not record outcomes.
 
-    Only the transcript tells: the last `turn_context` in it, which is written before the first call of a turn.
+    The last `turn_context` in the transcript states it. Codex writes that before the first call of a turn.
     """
     try:
         with open(event.transcript, "rb") as file:
@@ -61,13 +61,13 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
 
 
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
-    # The person's own shell starts it, which may be none that reads this line as sh does.
+    # The user's shell starts the hook, and may not be compatible with sh.
     in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
 
     def run(seconds: int) -> list[JsonValue]:
         return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": seconds}]}]
 
-    # Codex warns at every start of a SessionEnd hook that may take longer than three seconds.
+    # At every start, Codex warns about a SessionEnd hook with a timeout above three seconds.
     return {"hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "SessionEnd": run(3)}}
 
 

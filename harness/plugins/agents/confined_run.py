@@ -1,6 +1,6 @@
-"""The run of one command behind walls, instead of the agent's own run: same folder, same environment, same streams.
+"""Run one command behind walls instead of the agent, in the same folder, with the same environment and streams.
 
-The command gets our standard streams as they are, and its exit code becomes ours.
+The command inherits our standard streams, and this process exits with its exit code.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from harness.record import Record, replace
 from harness.sandbox import Unhidden, prepare, probe
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that may be sent to us alone. What a terminal sends reaches the command as well."""
+"""Signals to forward to the command. Signals from a terminal reach the command directly."""
 _CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
-"""Variables that change what bash makes of a command line: it was judged without them (bash(1), Shell Variables)."""
+"""Variables that change how bash interprets a command line (bash(1), Shell Variables). The gate judged it without them."""
 _FAR = 200
-"""Descriptors of ours have numbers from here on."""
+"""Lowest number of the file descriptors that we pass to bash, to avoid numbers that commands use."""
 NOT_STARTED = 126
 MOST_PATH = 4096
 
@@ -36,7 +36,7 @@ class CommandEnd(Record):
     """The end of a command."""
 
     code: int
-    """Exit code; 128 plus the number of the signal that ended it, as in shells."""
+    """Exit code; for a command that a signal ended, 128 plus the signal number, as in shells."""
     seconds: float
     gaps: tuple[str, ...]
     """Requested protections that the walls do not enforce, a sentence each."""
@@ -45,15 +45,14 @@ class CommandEnd(Record):
 def run_confined(
     ticket: Ticket, environment: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
 ) -> CommandEnd:
-    """Run the command of a ticket to its end; `environment` is that of the agent's shell, `monotonic` a clock in
-    seconds.
+    """Run the command of a ticket and wait for its end. `environment` is the environment of the agent's shell.
 
-    Raises OSError before anything was run.
+    Raises OSError if the command cannot be started.
     """
     for folder in ticket.folders:
         os.makedirs(folder, exist_ok=True)
     temporary_path = environment.get("TMPDIR", "")
-    scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - made for us alone, and gone with this
+    scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - a private folder, removed at the end
     temporary = scratch.path() if ticket.keeps_temporary else None
     walls = replace(ticket.walls, temporary=temporary)
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
@@ -81,7 +80,7 @@ def run_confined(
 
 
 def _pipe() -> tuple[int, int]:
-    """Return a pipe whose other end has a number that no command uses for itself."""
+    """Return a pipe: its reading end, and its writing end with a high number that commands do not use."""
     reader, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     far = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, _FAR)
     os.close(tells)
@@ -89,7 +88,7 @@ def _pipe() -> tuple[int, int]:
 
 
 def _script(tells: int) -> int:
-    """Return a descriptor of what bash reads first: that it shall tell in which folder it ends."""
+    """Return a file descriptor of a startup script for bash. It makes bash report its last folder when it exits."""
     near = os.memfd_create("folder")
     script = fcntl.fcntl(near, fcntl.F_DUPFD_CLOEXEC, _FAR)
     os.close(near)
@@ -99,16 +98,16 @@ def _script(tells: int) -> int:
 
 
 def _tell(path: str, reader: int) -> None:
-    """Write the folder that a command went to into a file, for `cd`. Leave the file empty if it reported none: `cd
-    ""` goes nowhere.
+    """Write the folder in which a command ended to a new file, for `cd`.
 
-    The reported bytes may be anything.
+    The command may have reported any bytes. Unless they are the absolute path of a folder, the file stays empty: `cd ""`
+    changes nothing.
     """
     try:
         folder = os.read(reader, MOST_PATH).removesuffix(b"\n")
     except BlockingIOError:
         folder = b""
-    with suppress(OSError), open(path, "xb") as file:  # else `cat` says what is missing
+    with suppress(OSError), open(path, "xb") as file:  # on an error, `cat` reports the missing file
         file.write(folder if folder.startswith(b"/") and os.path.isdir(folder) else b"")
 
 
@@ -124,19 +123,19 @@ def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | 
 
 
 def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None]) -> NoReturn:
-    """Be the command, in the child of a fork: behind the walls, and gone when the parent is. Never returns."""
+    """Become the command in a forked child: enter the walls, and make the child end with its parent. Never returns."""
     try:
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or set them
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # undo what Python or our parent set
             signal.signal(number, signal.SIG_DFL)
         done = allocate_lock()
         done.acquire()
 
-        def go() -> None:  # on a thread of its own: see Confinement.enter
+        def go() -> None:  # on a separate thread: see Confinement.enter
             try:
-                end_with_parent()  # of this thread: execve(2) keeps what it has
+                end_with_parent()  # set on this thread: execve(2) keeps its setting
                 enter()
                 os.execve(argv[0], tuple(argv), variables)  # noqa: S606 - the shell is what is started
-            except BaseException as error:  # noqa: BLE001 - nothing may go on in this process
+            except BaseException as error:  # noqa: BLE001 - this process must not continue
                 os.write(2, f"harness: the command was not started: {error}\n".encode())
                 os._exit(NOT_STARTED)
 
@@ -147,13 +146,13 @@ def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[
 
 
 def _waited_for(child: int) -> int:
-    """Wait for the end of the command, pass signals on, and return its status."""
+    """Wait for the end of the command while forwarding signals. Return its wait status."""
 
     def pass_on(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a signal handler
         os.kill(child, number)
 
     for number in _FORWARDED:
         signal.signal(number, pass_on)
-    for number in (signal.SIGINT, signal.SIGQUIT):  # a terminal sends them to the command as well
+    for number in (signal.SIGINT, signal.SIGQUIT):  # a terminal sends them to the command directly
         signal.signal(number, signal.SIG_IGN)
     return os.waitpid(child, 0)[1]

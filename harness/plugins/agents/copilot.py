@@ -47,9 +47,9 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
-    # Its events do not say which one they are.
+    # Its events do not state their kind.
     subagent = text(fields, "agentId")
-    # A subagent has a session of its own; what stops the one stops the other.
+    # A subagent has a separate session. It is mapped to its parent's, so that a block stops both.
     session = (text(fields, "parentAgentId") if subagent else "") or needed(fields, "sessionId")
     if "toolName" not in fields:
         if "reason" not in fields:
@@ -68,7 +68,7 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
 
 
 def _arguments(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """Return the arguments: an object, or in older versions the text of one. A list of one path is that path."""
+    """Return the arguments of a call. Older versions send them as JSON text. A list of one path becomes that path."""
     raw_arguments = fields.get("toolArgs")
     arguments = dict(parse(raw_arguments.encode()) if isinstance(raw_arguments, str) else table(fields, "toolArgs"))
     paths = arguments.get("paths")
@@ -89,7 +89,7 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 
 def _deny(reason: str) -> HookAnswer:
-    # It obeys an exit code too, but drops the reason then.
+    # It also obeys an exit code, but then ignores the reason.
     return _decision("deny", reason.strip() or "refused by harness")
 
 
@@ -117,7 +117,7 @@ AGENT = GuardedAgent(
     deny=_deny,
     block=_deny,
     ask=_ask,
-    asks=lambda event, environment: True,  # noqa: ARG005 - where nobody is there, it refuses
+    asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     rewrites=lambda event, environment: True,  # noqa: ARG005
     settings=SettingsFile(
         user=".copilot/hooks/harness.json", project=".github/hooks/harness.json", home_variable="COPILOT_HOME"

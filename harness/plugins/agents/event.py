@@ -1,4 +1,4 @@
-"""The input of a hook from its agent: one JSON object, read strictly."""
+"""The input of a hook from its agent: one JSON object, parsed strictly."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MOST_LEVELS = 100
 
 
 class EventError(Exception):
-    """An event that is not understood: the call that it is about is refused."""
+    """Raised for an invalid event. Its call is refused."""
 
 
 class When(Enum):
     """The occasion of an event."""
 
     BEFORE = "before"
-    """A tool is about to be called: the one event that is answered."""
+    """A tool is about to be called. The only event that gets an answer."""
     AFTER = "after"
-    """A tool call ended, in the agent's eyes well."""
+    """A tool call succeeded, according to the agent."""
     FAILED = "failed"
     """A tool call ended with an error."""
     ENDED = "ended"
@@ -33,32 +33,32 @@ class When(Enum):
 
 
 class HookEvent(Record):
-    """One event, in our words. All of it is the agent's claim."""
+    """One event in a common form. All fields are unverified statements of the agent."""
 
     when: When
     session: str
     """The agent's name of its session."""
     cwd: str = ""
-    """The folder that the agent's shell is in."""
+    """Current folder of the agent's shell."""
     tool: str = ""
     """The agent's name of the tool."""
     arguments: Mapping[str, JsonValue] = {}
     use_id: str = ""
-    """The agent's name of the call; empty where it gives none."""
+    """The agent's name of the call. Empty if it gives none."""
     mode: str = ""
     """The agent's own permission mode."""
     subagent: str = ""
     """Name of the calling subagent; empty for the main agent."""
     transcript: str = ""
-    """The file in which the agent writes what happens in its session."""
+    """Path of the transcript that the agent writes about its session."""
     response: JsonValue = None
-    """Result of the call, after it."""
+    """Result of the call, for an event after it."""
 
 
 def parse(data: bytes) -> Mapping[str, JsonValue]:
-    """Return the object that an event is. Raises EventError for anything that is not plainly one JSON object.
+    """Parse the JSON object of an event. Raises EventError unless it is one strictly valid object.
 
-    Not plain are a key twice, NUL in a text, invalid UTF-8, NaN, a number or a nesting beyond all measure, and too many bytes.
+    Duplicate keys, NUL in a text, invalid UTF-8, NaN, extreme numbers, deep nesting and more than MOST_BYTES are invalid.
     """
     if len(data) > MOST_BYTES:
         raise EventError(f"the event has more than {MOST_BYTES:,} bytes")
@@ -75,7 +75,7 @@ def parse(data: bytes) -> Mapping[str, JsonValue]:
 
 
 def text(fields: Mapping[str, JsonValue], name: str) -> str:
-    """Return a text of an event; empty where it is missing. Raises EventError for something else than a text."""
+    """Return a text field of an event; empty if missing. Raises EventError for another type."""
     value = fields.get(name, "")
     if not isinstance(value, str):
         raise EventError(f"{name} is not a text")
@@ -83,7 +83,7 @@ def text(fields: Mapping[str, JsonValue], name: str) -> str:
 
 
 def needed(fields: Mapping[str, JsonValue], name: str) -> str:
-    """Return a text that an event must have. Raises EventError."""
+    """Return a required text field of an event. Raises EventError if it is missing, empty or of another type."""
     value = text(fields, name)
     if not value:
         raise EventError(f"{name} is missing")
@@ -91,7 +91,7 @@ def needed(fields: Mapping[str, JsonValue], name: str) -> str:
 
 
 def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    """Return an object of an event. Raises EventError where it is missing or something else."""
+    """Return an object field of an event. Raises EventError if it is missing or of another type."""
     value = fields.get(name)
     if not isinstance(value, dict):
         raise EventError(f"{name} is not an object")
@@ -99,7 +99,7 @@ def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]
 
 
 def _check(value: JsonValue) -> None:
-    """Raise EventError for a text that no file and no command can hold."""
+    """Raise EventError for a text with NUL or a lone surrogate, which no file name and no command can contain."""
     match value:
         case str():
             if "\0" in value or not _is_unicode(value):

@@ -1,4 +1,4 @@
-"""A call of another agent's tool in our words: a command, files that are read or written, a patch, or something unknown."""
+"""Translate a call of another agent's tool into our terms: a command, a file access, a patch, or an unknown call."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from harness.record import Record
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
 MOST_KEPT_BYTES = 64 * 1024 * 1024
-"""Maximum size of a file before its change: a larger one is not copied, and its change cannot be undone."""
+"""Maximum size of a file that is copied before its change. The change of a larger file cannot be undone."""
 
 
 class ForeignKind(Enum):
-    """The effect of a foreign tool, as far as we know."""
+    """The known effect of a foreign tool."""
 
     SHELL = "shell"
     READ = "read"
     LIST = "list"
-    """It tells the names in a folder and below it."""
+    """It lists the names in and below a folder."""
     SEARCH = "search"
-    """It reads a folder with all that is below it."""
+    """It reads all files in and below a folder."""
     WRITE = "write"
     EDIT = "edit"
     PATCH = "patch"
-    """It changes several files, as a text says (`apply_patch`)."""
+    """It changes several files according to a patch text (`apply_patch`)."""
     INWARD = "inward"
-    """It touches nothing but the agent itself: a list of tasks, a subagent (whose calls are judged themselves)."""
+    """It affects only the agent itself, for example a todo list or a subagent, whose own calls are judged."""
     UNKNOWN = "unknown"
 
 
@@ -40,39 +40,39 @@ NAMES: Mapping[ForeignKind, str] = {
     ForeignKind.EDIT: EDIT_FILE.name,
     ForeignKind.PATCH: EDIT_FILE.name,
 }
-"""Name of such a call for a policy, by kind; any other has the agent's own name of the tool."""
+"""Tool name that a policy sees for a call of each kind. Calls of other kinds keep the agent's name of the tool."""
 
 
 class ForeignCall(Record):
-    """One call in our words."""
+    """One translated call."""
 
     kind: ForeignKind
     tool: str
-    """The name that the policy knows it by."""
+    """Tool name that the policy sees."""
     arguments: Mapping[str, JsonValue]
-    """Ours for what we know: `command`, `path`, `content`, `edits`, `patch`; else as they came."""
+    """Arguments with our names, such as `command`, `path`, `content`, `patch`; unchanged for an unknown call."""
     key: str = ""
-    """The agent's name of the argument that holds a shell's command, if the agent lets a hook rewrite it."""
+    """The agent's name of the argument that holds a shell command. Empty if there is none."""
 
 
 class ForeignTool(Record):
-    """The reading of one tool of an agent: the meaning of each argument.
+    """The description of one tool of an agent: the meaning of each argument.
 
-    INVARIANT: an argument that is not listed here makes the call an unknown one, which is at least asked about: it
-    may change the meaning of all the others.
+    INVARIANT: a call with an argument that is not listed here counts as unknown, and an unknown call is never allowed
+    without a question. Such an argument may change the meaning of all others.
     """
 
     kind: ForeignKind
     takes: Mapping[str, str] = {}
-    """The agent's name of an argument, and ours: `path`, `content`, `command`, `patch`, `cwd`, `glob`, `old_string`,
+    """Our name for each of the agent's arguments: `path`, `content`, `command`, `patch`, `cwd`, `glob`, `old_string`,
     `new_string`, `replace_all`, `unconfined`."""
     ignores: Collection[str] = ()
-    """Arguments that change nothing about what a policy judges: a description, a line to begin at."""
+    """Arguments that do not matter to a policy, such as a description or a first line."""
     needs: Sequence[str] = ()
-    """Our arguments that a call must have to be understood."""
+    """Required arguments, by our names. A call without one of them counts as unknown."""
 
     def read(self, name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
-        """Return the call of the tool `name` in our words; one that is not understood keeps its name and its arguments."""
+        """Translate a call of the tool `name`. A call that is not understood becomes an unknown call."""
         if self.kind is ForeignKind.INWARD:
             return ForeignCall(kind=self.kind, tool=name, arguments=dict(arguments))
         ours: dict[str, JsonValue] = {}
@@ -92,5 +92,5 @@ class ForeignTool(Record):
 
 
 def unknown(name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
-    """Return a call of an unknown tool: only its name and its arguments are kept."""
+    """Return an unknown call, with the agent's names of the tool and the arguments."""
     return ForeignCall(kind=ForeignKind.UNKNOWN, tool=name, arguments=dict(arguments))

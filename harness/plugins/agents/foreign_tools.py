@@ -1,4 +1,4 @@
-"""The gate's tools for calls of another agent: each makes the Action that is judged, and none of them runs anything."""
+"""The gate's tools for calls of another agent. They create the Action to judge, and never run anything."""
 
 from __future__ import annotations
 
@@ -33,26 +33,24 @@ from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE, ToolKind, tool_kind
 
 MOST_SHOWN = 20_000
-"""Characters of a text that a preview holds."""
+"""Maximum number of characters of a preview."""
 _LEADS_OUT = regex(r"^[/~]|\.\.|\\|[{,][./~,}]")
-"""Matches a pattern of names that may lead out of its folder, also when braces are expanded and signs unquoted
-(`{.,}./*`).
-"""
+"""Matches a glob pattern that may lead out of its folder, even only after brace expansion (`{.,}./*`) or unquoting."""
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class ForeignRequest(Record):
-    """The part of a request that the action does not have."""
+    """Data of a request in addition to its action."""
 
     writes: tuple[str, ...] = ()
-    """The files that it names to be written, resolved."""
+    """Resolved paths of the files to write."""
 
 
 class ForeignFiles:
-    """Reads, searches, writes, edits and patches files: every call that names its files."""
+    """The tool for calls that read, list, search, write, edit or patch files."""
 
     def __init__(self, call: ForeignCall, workspace: Workspace, cwd: str) -> None:
-        """Take a call, the workspace, and the folder that relative paths are seen from."""
+        """`cwd` is the folder for relative paths."""
         self.kind: ToolKind = tool_kind(call.tool)
         self.root = workspace.root
         self.check_place = workspace.check
@@ -62,7 +60,7 @@ class ForeignFiles:
         self.spec = _spec(call)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action. Raises ToolError for a path that cannot name a file, and a patch that is not understood."""
+        """Return the action. Raises ToolError for an invalid path, or a patch that is not understood."""
         kind = self._call.kind
         if kind is ForeignKind.PATCH:
             return self._patched(call, arguments)
@@ -77,7 +75,7 @@ class ForeignFiles:
             return self._action(
                 call, arguments, (self._whole_path(access, arguments),), preview=visible_line(path, 4096)
             )
-        from harness.files.file_changes import write_and_read  # with a change alone
+        from harness.files.file_changes import write_and_read  # only needed for a change
 
         after = _content_after(kind, arguments, access.real)
         return self._action(
@@ -119,9 +117,7 @@ class ForeignFiles:
         )
 
     def _whole_path(self, path: PathAccess, arguments: Arguments) -> Facet:
-        """Return the facet that a read or a search reads: for a folder everything below it, since it may show all of
-        that.
-        """
+        """Return the facet for a read or a search. A search in a folder reads everything below it."""
         pattern = text(arguments, "glob", "")
         if _LEADS_OUT.search(pattern):
             return Opaque(text=pattern, reason="a pattern that may lead out of its folder", column=1, paths=(path,))
@@ -150,18 +146,21 @@ class ForeignFiles:
 
 
 class ForeignOther:
-    """A tool whose effect is unknown, or that touches only the agent itself."""
+    """The tool for calls whose effect is unknown, or that affect only the agent itself."""
 
     def __init__(self, call: ForeignCall, workspace: Workspace) -> None:
-        """Take a call and the workspace."""
+        """Create the tool for one call."""
         self.kind = tool_kind(call.tool)
         self._inward = call.kind is ForeignKind.INWARD
         self._workspace = workspace
         self.spec = _spec(call)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the use of the tool. What touches nothing but the agent counts as reading the workspace's name."""
-        from harness.policy.tool_arguments import tool_arguments  # with such a call alone
+        """Return the action, whose facet is the use of the tool.
+
+        A call that affects only the agent itself is judged as a read of the workspace folder.
+        """
+        from harness.policy.tool_arguments import tool_arguments  # only needed for such a call
 
         facet: Facet = ToolUse(tool=self.spec.name, arguments=tool_arguments(arguments, self._workspace))
         if self._inward:
@@ -186,7 +185,7 @@ class ForeignOther:
 
 
 def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Callable[[], Tool]) -> Tool:
-    """Return the tool that prepares one call; `shell` makes the one that prepares commands."""
+    """Return the tool that prepares one call; `shell` creates the tool for commands."""
     if call.kind is ForeignKind.SHELL:
         return shell()
     if call.kind in (ForeignKind.INWARD, ForeignKind.UNKNOWN):
@@ -199,7 +198,7 @@ def _not_ours(action: Action, effects: Effects) -> NoReturn:  # noqa: ARG001 - t
 
 
 def _spec(call: ForeignCall) -> ToolSpec:
-    # What the arguments are is known by then (ForeignTool.read); a tool that is not known may be given anything.
+    # ForeignTool.read has checked the arguments already; an unknown tool accepts any.
     return ToolSpec(name=call.tool, description="", parameters=dict(_ANYTHING))
 
 
@@ -221,7 +220,7 @@ def _change_to(path: str, after: bytes | None) -> FileChange | None:
 
 
 def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes | None:
-    """Return the predicted content of a file if the agent does as it says; `None` if it cannot be predicted."""
+    """Return the content that a file will have if the agent runs the call as stated; `None` if it is unpredictable."""
     if kind is ForeignKind.WRITE:
         return text(arguments, "content").encode()
     before = read_small(path, MOST_KEPT_BYTES)
@@ -234,7 +233,7 @@ def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes 
 
 
 def _preview(kind: ForeignKind, arguments: Arguments) -> str:
-    """Return the preview of a change for a person: the path, the removed text and the added text."""
+    """Return the preview of a change for the user: the path, the removed text and the added text."""
     name = visible_line(text(arguments, "path"), 4096)
     if kind is ForeignKind.WRITE:
         return _cut((f"write {name}", *_marked("+", text(arguments, "content"))))

@@ -10,7 +10,7 @@ from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 
 _WAITS = "wait_for_previous"
-"""An argument that every tool takes: whether it begins behind the others of its turn."""
+"""An argument of every tool: whether the call starts after the other calls of its turn."""
 
 TOOLS: Mapping[str, ForeignTool] = {
     "run_shell_command": ForeignTool(
@@ -92,7 +92,7 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
 
 
 def _tool_of(fields: Mapping[str, JsonValue]) -> str:
-    """Return the name of the tool; of one of an MCP server as policies have it: `mcp_srv_tool` could be read in two ways."""
+    """Return the name of the tool. An MCP tool gets the name that policies use, since `mcp_srv_tool` is ambiguous."""
     if "mcp_context" not in fields:
         return needed(fields, "tool_name")
     server = table(fields, "mcp_context")
@@ -100,7 +100,7 @@ def _tool_of(fields: Mapping[str, JsonValue]) -> str:
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    # Only a refusal and a rewritten call are read; silence says the same as an allow.
+    # Gemini reads only refusals and rewritten calls. An empty answer allows the call.
     if arguments is None:
         return HookAnswer()
     output: JsonValue = {"hookEventName": "BeforeTool", "tool_input": dict(arguments)}
@@ -126,7 +126,7 @@ AGENT = GuardedAgent(
     allow=_allow,
     deny=refusal,
     block=_block,
-    # It knows an `ask`, and waits for ever where nobody is there.
+    # It supports `ask`, but waits forever if no user is there.
     rewrites=lambda event, environment: True,  # noqa: ARG005
     settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json"),
     settings_content=_hook_settings,

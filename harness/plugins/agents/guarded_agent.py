@@ -1,5 +1,6 @@
-"""The description of one agent in its own file: its tools, its events, the forms of its answers, its settings, the
-actions that it lets pass.
+"""`GuardedAgent`: the description of one agent, with its tools, events, answers, settings, and actions without a hook.
+
+Each agent has its own module with such a description.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from harness.record import Record
 
 
 class HookAnswer(Record):
-    """The output of a hook, in the form that its agent obeys."""
+    """The output of a hook in the agent's form: stdout, stderr and exit code."""
 
     stdout: str = ""
     stderr: str = ""
@@ -24,81 +25,81 @@ class HookAnswer(Record):
 
 
 REFUSED = 2
-"""The exit code that every agent takes for a refusal; Codex, Gemini and Qwen run the call where stderr is empty."""
+"""Exit code that means a refusal to every agent. Codex, Gemini and Qwen run the call nevertheless if stderr is empty."""
 
 
 def refusal(text: str) -> HookAnswer:
-    """Return a refusal that all agents obey: nothing on stdout, the reason on stderr, exit code 2."""
+    """Return a refusal that all agents obey: empty stdout, the reason on stderr, exit code 2."""
     return HookAnswer(stderr=f"{text.strip() or 'refused by harness'}\n", code=REFUSED)
 
 
 def as_json(value: JsonValue) -> HookAnswer:
-    """Return an answer in JSON: one object, in one write, without a byte in front of it."""
+    """Return an answer whose stdout is one JSON value, without any other byte."""
     return HookAnswer(stdout=json.dumps(value))
 
 
 class SettingsFile(Record):
-    """The settings files in which an agent looks for hooks, and their form."""
+    """Paths and format of the settings files that declare an agent's hooks."""
 
     user: str
-    """Relative to the home folder."""
+    """Path of the user's file, relative to the home folder."""
     project: str
-    """Relative to the workspace; empty where a project has none."""
+    """Path of a project's file, relative to the workspace. Empty if projects have none."""
     home_variable: str = ""
-    """The variable that names another place for the user's folder (`CODEX_HOME`); the first part of `user` is that folder."""
+    """Environment variable that replaces the first part of `user` (`CODEX_HOME`). Empty if there is none."""
     is_plugin: bool = False
-    """Whether it is a program text of its own (`wanted` under the key `text`), and not JSON that others write to as well."""
+    """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
 
 
 class GuardedAgent(Record):
-    """One agent that a hook of ours guards. A new agent is one file that makes one of these, and a row in `AGENTS`."""
+    """One agent that our hook guards. To add an agent, create a module with such a record, and a row in `AGENTS`."""
 
     name: str
-    """Name that the person types: `claude`."""
+    """Name for the command line: `claude`."""
     title: str
     """Name that its maker uses: `Claude Code`."""
     program: str
-    """The command that starts it."""
+    """Command that starts the agent."""
     tools: Mapping[str, ForeignTool]
     """The agent's tools by name."""
     event_of: Callable[[Mapping[str, JsonValue]], HookEvent]
-    """Reads an event. Raises EventError."""
+    """Converts a parsed event to the common form. Raises EventError."""
     allow: Callable[[Mapping[str, JsonValue] | None], HookAnswer]
-    """Lets a call run: as it is, or with these arguments instead of its own."""
+    """Returns the answer that lets a call run, with its own arguments (`None`) or with the given ones."""
     deny: Callable[[str], HookAnswer]
     block: Callable[[str], HookAnswer]
-    """Refuses, and stops the agent as far as it lets itself be stopped."""
+    """Returns the answer that refuses a call for a reason and, if the agent supports that, stops the agent."""
     settings: SettingsFile
     settings_content: Callable[[str], Mapping[str, JsonValue]]
-    """Takes the command line of our hook, and returns the required content of the settings file."""
+    """Returns the required content of the settings file, for the command line of our hook."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
-    """Lets the agent ask the person, for this reason, and run the call as it is, or with these arguments; None where it cannot
-    ask."""
+    """Returns the answer that makes the agent ask the user, from a reason and, optionally, new arguments. `None` if the agent
+    cannot ask."""
     asks: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
-    """Returns whether the agent has a person to ask, by the event and the hook's environment."""
+    """Returns whether the agent has a user to ask, by the event and the hook's environment."""
     rewrites: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
-    """Returns whether it accepts another command instead of the one that it wants to run."""
+    """Returns whether the agent accepts a replacement for the command of a call."""
     asks_rewritten: bool = False
-    """Whether it takes one also where it asks."""
+    """Whether the agent also accepts a replacement in an answer that makes it ask."""
     keeps_folder: bool = False
-    """Whether the next command begins in the folder that one went to (`cd`)."""
+    """Whether the agent's shell keeps its folder between commands, so that `cd` has a lasting effect."""
     project_variables: Sequence[str] = ()
-    """Variables of the hook's environment that name the agent's workspace, the first one first."""
+    """Variables of the hook's environment that may name the agent's workspace, in order of precedence."""
     unseen: Sequence[str] = ()
     """Actions that the agent carries out without asking its hooks, a sentence each."""
 
     patches_in_shell: bool = False
-    """Whether it takes a command that is only `apply_patch` with a here-document for a patch, and carries it out itself."""
+    """Whether the agent treats a command that is only `apply_patch` with a here-document as a patch, and applies it itself."""
 
     def call_of(self, event: HookEvent) -> ForeignCall:
-        """Return the call of an event in our words."""
+        """Translate the call of an event."""
         tool = self.tools.get(event.tool)
         call = unknown(event.tool, event.arguments) if tool is None else tool.read(event.tool, event.arguments)
         return _patch_in(call) if self.patches_in_shell and call.kind is ForeignKind.SHELL else call
 
 
 def _patch_in(call: ForeignCall) -> ForeignCall:
-    """Return a command that the agent takes for a patch as that, and any other as it is."""
+    """Return a patch if the agent would treat the command of `call` as one; else return `call` unchanged."""
     from harness.plugins.agents.patches import here_document
 
     here_patch = here_document(str(call.arguments["command"]))
@@ -114,11 +115,11 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
 
 
 AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode")}
-"""The agents that can be guarded, and the module of each in this room, which holds it as `AGENT`."""
+"""The module of each supported agent in this package. The module defines the description as `AGENT`."""
 
 
 def agent_named(name: str) -> GuardedAgent:
-    """Return the agent of that name, its module loaded. Raises KeyError."""
+    """Import the agent with this name. Raises KeyError."""
     agent = import_module(f"harness.plugins.agents.{AGENTS[name]}").AGENT
     if not isinstance(agent, GuardedAgent):
         raise TypeError(f"{name}: expected a GuardedAgent, got {type(agent).__name__}")
@@ -131,4 +132,4 @@ WHEN: Mapping[str, When] = {
     "PostToolUseFailure": When.FAILED,
     "SessionEnd": When.ENDED,
 }
-"""The events of Claude Code, whose names others have taken over."""
+"""Event names of Claude Code. Some other agents use the same names."""

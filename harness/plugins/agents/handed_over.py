@@ -1,4 +1,4 @@
-"""A call that the gate lets run, and that another agent carries out (`HandedOver`)."""
+"""Calls that the gate allows and that another agent carries out (`HandedOver`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from harness.record import Record
 
 
 class HandedOver(Record):
-    """A call that another agent carries out, and that may run."""
+    """An allowed call that another agent carries out."""
 
     proposal: Proposal
     action: Action
     verdict: Verdict
     intent: Mapping[str, JsonValue]
-    """Fields of the intent record. Written before hand-over, or after the person's yes if `asks` is set."""
+    """Fields of the intent record. Written before hand-over, or after the user's approval if `asks` is set."""
     asks: bool
-    """Whether the agent asks the person first."""
+    """Whether the agent asks the user first."""
 
 
 def hand_over(
@@ -32,11 +32,11 @@ def hand_over(
     held_by: Callable[[Action, Verdict], str],
     asks_itself: bool = False,
 ) -> HandedOver | CallEnd:
-    """Judge, ask and write the intent of a call that another agent carries out.
+    """Judge a call that another agent carries out, ask about it if necessary, and write its intent.
 
-    `held_by` returns a few words for the log: the walls that confine the agent to the effects. It raises ToolError
-    for a call that must be confined and cannot be. With `asks_itself` the agent asks the person if the verdict is
-    CONFIRM; the question is recorded. The agent's session records the outcome. Raises as `Gate.call` does.
+    `held_by` returns a short description of the walls for the log. It raises ToolError for a call that must be confined
+    and cannot be. With `asks_itself`, the agent asks the user if the verdict is CONFIRM, and the question is recorded.
+    The agent's session records the outcome. Raises as `Gate.call` does.
     """
     question = gate.question(pending) if asks_itself else None
     if question is not None:

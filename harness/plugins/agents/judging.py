@@ -1,6 +1,6 @@
-"""One call of another agent on its way through the gate: the workspace it is in, the policy, the verdict, the answer.
+"""Judge one call of another agent: find its workspace and policy, get the gate's verdict, return the answer.
 
-INVARIANT: nothing is answered before the decision is on disk.
+INVARIANT: no answer is sent before the decision is on disk.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _MOVES = regex(r"\b(?:cd|pushd|popd)\b")
 OTHER_PART = "another part of the same patch was refused"
 MOST_ADVICE = 2_000
-"""Characters of rules that a refusal names."""
+"""Maximum number of characters of suggested rules in a refusal."""
 
 
 class JudgedCall:
-    """One call of an agent on its way through the gate."""
+    """One call of an agent that is being judged."""
 
     def __init__(self, agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> None:
         self._agent = agent
@@ -65,7 +65,7 @@ class JudgedCall:
         self._call = agent.call_of(event)
         self._calls = _parts_of(self._call)
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
-        """Whether the agent asks the person where we would."""
+        """Whether the agent asks the user itself if the verdict is CONFIRM."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
         folder = session.workspace if session.is_begun else _workspace_of(agent, event, parts.environment)
         self._workspace = Workspace(folder, parts.home)
@@ -87,11 +87,11 @@ class JudgedCall:
         return BashTool(self._workspace, commands, own_tmpdir=self._may_run_by_ticket)
 
     def reply(self, event_sha256: str) -> HookAnswer:
-        """Judge the call, and return the answer."""
+        """Judge the call, and return the answer for the agent."""
         session, event, agent = self._session, self._event, self._agent
         policy = self._parts.policy_at(self._workspace, session.policy_sha256)
         grants, grant_store = self._parts.grants_at(self._workspace.root)
-        # What a granted program did to protected places is looked at when it ends: only our own tool does that.
+        # Grants of programs need a check of protected places after the run, which only our own tool does.
         exact = [grant for grant in grants if not grant.pattern.program]
         first = not session.is_begun
         if first:
@@ -133,7 +133,7 @@ class JudgedCall:
         return answer
 
     def _decide(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
-        """Decide on all parts of a call, the one first that will be refused, and return the answer: all of them, or none."""
+        """Decide on all parts of a call, strictest verdict first. The call runs only if every part is allowed."""
         pending.sort(key=lambda call: _strictness(gate, call), reverse=True)
         handed: list[HandedOver] = []
         for number, call in enumerate(pending):
@@ -156,7 +156,7 @@ class JudgedCall:
         fields = {
             "mode": "hook",
             "agent": self._agent.name,
-            "model": self._agent.title,  # as far as is known here
+            "model": self._agent.title,  # the model itself is not known here
             "agent_session": self._event.session,
             "workspace": self._workspace.root,
             "harness": __version__,
@@ -168,13 +168,13 @@ class JudgedCall:
         self._session.begin(log, self._workspace.root, policy.sha256, fields)
 
     def _follow(self, policy: Policy) -> None:
-        """Record that another policy holds from here on, where one does."""
+        """Record a change of the policy since the last call, if there was one."""
         if policy.sha256 != self._session.policy_sha256:
             self._session.log.append("policy_changed", {"why": "the policy was changed", **policy_fields(policy)})
             self._session.policy_sha256 = policy.sha256
 
     def _arguments(self, call: ForeignCall) -> str:
-        """Return the arguments of a call in our words, as JSON text."""
+        """Return the arguments of a translated call as JSON text."""
         arguments = dict(call.arguments)
         if self._call.kind is ForeignKind.SHELL:
             arguments["cwd"] = self._cwd
@@ -186,7 +186,7 @@ class JudgedCall:
         return json.dumps(arguments, ensure_ascii=False)
 
     def _ask(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
-        """Ask about the call where the agent cannot, and return the answer."""
+        """Ask about the call at a terminal with `harness approve`, and return the answer. For agents that cannot ask."""
         approval = self._parts.ask(
             AskedCall(
                 agent=self._agent.title,
@@ -204,13 +204,16 @@ class JudgedCall:
         return approval
 
     def _confinement(self, verdict: Verdict) -> str:
-        """Return a description of the walls that confine the call to its effects."""
+        """Return a description of the walls that confine the call."""
         if self._runs_by_ticket(verdict):
             return self._walls.in_words(verdict.effects)
         return f"none of ours: {self._agent.title} carries it out"
 
     def _held_by(self, action: Action, verdict: Verdict) -> str:
-        """Return a description of the walls that confine the call; make a ticket if they are ours. Raises ToolError."""
+        """Return a description of the walls that confine the call. Create a ticket if the walls are ours.
+
+        Raises ToolError if the agent runs a command itself that must be confined.
+        """
         if self._runs_by_ticket(verdict):
             from harness.plugins.agents.tickets import Ticket
 
@@ -229,19 +232,19 @@ class JudgedCall:
         return self._confinement(verdict)
 
     def _runs_by_ticket(self, verdict: Verdict) -> bool:
-        """Say whether the call is a command that runs in our walls, by a ticket."""
+        """Return whether the call is a command that runs behind our walls with a ticket."""
         if verdict.decision is Decision.CONFIRM and self._asks and not self._agent.asks_rewritten:
             return False
         return self._may_run_by_ticket and verdict.effects.enforcement is not Enforcement.OFF
 
     @cached_property
     def _may_run_by_ticket(self) -> bool:
-        """Whether the call is a command that a ticket can put into our walls."""
+        """Whether the call is a command that can run behind our walls with a ticket."""
         takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
         return takes and bool(self._parts.runner) and self._walls.confines
 
     def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
-        """Keep the files that the parts of a call are about to change, note the parts as open, and let the call run."""
+        """Return the answer that lets a call run. First copy the files that it changes, and store its parts as open calls."""
         arguments, ticket = None, ""
         asking = next((call for call in calls if call.asks), None)
         if self._ticket is not None:
@@ -271,9 +274,10 @@ class JudgedCall:
         return self._agent.allow(arguments)
 
     def _rewritten(self, ticket: Ticket, call: int) -> tuple[str, str]:
-        """Return the command line that runs a ticket, and its file. The line shows the command: the agent shows it the person.
+        """Return the command line that runs a ticket, and the ticket's path.
 
-        Where the agent keeps the folder that a command goes to, that folder is brought to its shell behind it.
+        The line contains the command, since the agent displays the line to the user. If the agent's shell keeps its
+        folder between commands, the line ends with a `cd` to the folder in which the command ended.
         """
         from harness.plugins.agents.tickets import TicketFolder, told_of
 
@@ -288,7 +292,7 @@ class JudgedCall:
         return self._advice
 
     def _advised(self, policy: Policy) -> str:
-        """Return the rule that the person may add to a policy to let a refused call run, for the model to pass on."""
+        """Return the rule with which the user could allow a refused call, as a text for the model. Empty if there is none."""
         rules = self._advice.toml.strip()
         if self._refused_by_person or not rules or len(rules) > MOST_ADVICE:
             return ""
@@ -296,7 +300,7 @@ class JudgedCall:
 
 
 def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
-    """Return the parts of a call that are judged and logged separately: for a patch, the change of each file."""
+    """Return the parts of a call that are judged and logged separately. A patch has one part for each file."""
     if call.kind is not ForeignKind.PATCH:
         return (call,)
     from harness.plugins.agents.patches import PatchKind, read_patch, split_patch
@@ -305,7 +309,7 @@ def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
     try:
         kinds, parts = [section.kind for section in read_patch(patch)], split_patch(patch)
     except ToolError:
-        return (call,)  # the gate says what is wrong with it
+        return (call,)  # the gate will refuse it with a reason
     names = (NAMES[ForeignKind.WRITE if kind is PatchKind.ADD else ForeignKind.PATCH] for kind in kinds)
     return tuple(
         replace(call, tool=name, arguments={**call.arguments, "patch": part})
@@ -314,19 +318,21 @@ def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
 
 
 def _strictness(gate: Gate, pending: PendingCall) -> int:
-    """Return the strictness of the coming decision on a call; one that cannot be prepared is refused."""
+    """Return the strictness of a call's verdict. A call that cannot be prepared counts as denied."""
     gate.blocks(pending)
     return Decision.DENY.value if pending.verdict is None else pending.verdict.decision.value
 
 
 def _question(call: HandedOver) -> str:
-    """Return the text of the agent's own question to the person: its subject, and the reason to ask."""
+    """Return the text of the agent's question to the user: the call, and the reason to ask."""
     facet = call.verdict.deciding
     return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({short_place(facet.by)})"
 
 
 def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:
-    """Return the workspace of a session that begins: as the agent names it, else the repository of its folder, or that."""
+    """Return the workspace of a new session: the one that the agent names, else the repository of its folder, else its
+    folder.
+    """
     for name in agent.project_variables:
         if os.path.isabs(environment.get(name, "")):
             return environment[name]

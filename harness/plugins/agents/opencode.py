@@ -1,8 +1,8 @@
 """opencode. Tried: 1.18.33.
 
-It starts no program before its tools, but calls a plugin: a text of ours, which starts the program and throws unless
-that lets the call run. So the form of the answers is ours: nothing, or `{"args": {...}}` for other arguments; a
-refusal is an exit code, with its reason on stderr.
+Before a tool call, opencode does not start a program but calls a plugin. Our plugin starts the hook program and throws
+unless that allows the call. So the form of the answers is our own: an empty answer, or `{"args": {...}}` for other
+arguments. A refusal is an exit code with the reason on stderr.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Reads what `apply_patch` takes: a text that changes several files, and the shell commands that hold one.
+"""Parse patches for `apply_patch`, which change several files, and shell commands that contain such a patch.
 
-INVARIANT: every file that Codex or opencode would touch is named. They, and their versions, read a few lines differently (one
-that only looks like a header in the middle of an update, a blank in front of a path, a `~`); such a text is refused.
+INVARIANT: the result names every file that Codex or opencode would touch. These programs, and their versions, interpret
+a few lines differently: a line inside an update that looks like a header, a blank before a path, a `~`. A patch with
+such a line is refused.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _END_OF_FILE, _ENVIRONMENT = "*** Move to: ", "*** End of File", "*** Environment ID:"
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""Characters that Codex strips (Unicode's White_Space); Python would strip four separators more, and find other
-names.
-"""
+"""Characters that Codex strips (Unicode's White_Space). Python would strip four more, and so find other names."""
 _HERE_MARKS = ("<<EOF", "<<'EOF'", '<<"EOF"')
 
 
@@ -28,21 +27,21 @@ class PatchKind(Enum):
     """The kind of change to a file."""
 
     ADD = "add"
-    """It is written anew, also over one that is there."""
+    """The file is written, replacing an existing one."""
     DELETE = "delete"
     UPDATE = "update"
-    """Lines of it are replaced; it may get another name."""
+    """Lines of the file are replaced; the file may be renamed."""
 
 
 class Hunk(Record):
-    """Lines that take the place of others."""
+    """Old lines and their replacement."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
     anchor: str | None = None
-    """A line above the old ones."""
+    """A line that precedes the old lines. `None` if there is none."""
     at_end: bool = False
-    """The old ones are the last of the file."""
+    """Whether the old lines are the last lines of the file."""
 
 
 class FilePatch(Record):
@@ -53,24 +52,23 @@ class FilePatch(Record):
     moved_to: str = ""
     """The new name; empty if the file keeps its own."""
     content: str = ""
-    """Content of a file that is added."""
+    """Content of an added file."""
     hunks: tuple[Hunk, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The paths that it touches, as written: that of the file, and the new one where it is moved."""
+        """The touched paths as written: the file's path, and its new path if it is renamed."""
         return (self.path, self.moved_to) if self.moved_to else (self.path,)
 
     @property
     def removes(self) -> bool:
-        """Whether the file goes: a link is removed then, not what it leads to."""
+        """Whether the file is deleted. For a link, the link itself is deleted, not its target."""
         return self.kind is PatchKind.DELETE
 
     def after(self, before: bytes | None) -> bytes | None:
-        """Return the predicted content of the file, moved or not; `None` if it is deleted, or if the content cannot
-        be predicted.
+        """Return the predicted content of the file; `None` if it is deleted, or if the content is unpredictable.
 
-        `before` is the present content. Codex also accepts lines that are nearly the same: that is not predicted.
+        `before` is the current content. Codex also accepts old lines that match only nearly; that is not predicted.
         """
         if self.kind is PatchKind.ADD:
             return self.content.encode()
@@ -84,7 +82,7 @@ class FilePatch(Record):
 
 
 def read_patch(text: str) -> tuple[FilePatch, ...]:
-    """Return the changes of a patch, in its order. Raises ToolError for a text that is not plainly understood."""
+    """Return the changes of a patch in order. Raises ToolError for a patch that is invalid or ambiguous."""
     lines = _Lines(_within_marks(_lines_of(text)))
     patches = []
     while not lines.at_end:
@@ -95,7 +93,7 @@ def read_patch(text: str) -> tuple[FilePatch, ...]:
 
 
 def split_patch(text: str) -> tuple[str, ...]:
-    """Return a patch as several, each of one file, in its order. Raises ToolError as `read_patch`."""
+    """Split a patch into one patch for each file, in order. Raises ToolError as `read_patch` does."""
     all_lines = _within_marks(_lines_of(text))
     lines = _Lines(all_lines)
     parts = []
@@ -107,7 +105,7 @@ def split_patch(text: str) -> tuple[str, ...]:
 
 
 class _Lines:
-    """The lines of a patch between its marks, one after another."""
+    """Reader of the lines of a patch between its first and last line."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -123,7 +121,7 @@ class _Lines:
 
     @property
     def next(self) -> str:
-        """The line that comes; empty at the end."""
+        """The next line; empty at the end."""
         return "" if self.at_end else self._lines[self._next]
 
     def take(self) -> str:
@@ -131,7 +129,7 @@ class _Lines:
         return self._lines[self._next - 1]
 
     def unread(self, reason: str) -> ToolError:
-        """Return the error for the line that comes."""
+        """Return the error for the next line."""
         line = visible_line(self.next, 200)
         return ToolError(f"The patch is not understood: line {self._next + 2}: {reason}: {line}")
 
@@ -141,7 +139,7 @@ def _lines_of(text: str) -> list[str]:
 
 
 def _within_marks(lines: list[str]) -> list[str]:
-    """Return the lines between the marks of a patch. Codex takes one that is still in its here-document, too."""
+    """Return the lines between the first and last line of a patch. Like Codex, accept a here-document around the patch."""
     if not _is_marked(lines) and len(lines) >= 4 and lines[0] in _HERE_MARKS and lines[-1].endswith("EOF"):
         lines = lines[1:-1]
     if not _is_marked(lines):
@@ -171,7 +169,7 @@ def _file_patch(lines: _Lines) -> FilePatch:
 
 
 def _path(lines: _Lines, path: str) -> str:
-    """Return the path of a header, which is taken."""
+    """Consume a header line and return its path. Raises ToolError for an ambiguous path."""
     if not path.strip(_SPACE):
         raise lines.unread("no path")
     if path != path.strip(_SPACE + "\ufeff"):
@@ -189,7 +187,7 @@ def _update(lines: _Lines, path: str) -> FilePatch:
     hunks: list[Hunk] = []
     while not lines.at_end and not lines.next.startswith("*"):
         if hunks and not lines.next.strip(_SPACE):
-            lines.take()  # behind the mark of a file's end; elsewhere it is a line of a change
+            lines.take()  # a blank line after a hunk's end; inside a hunk it would be a line of the change
         else:
             hunks.append(_hunk(lines, first=not hunks))
     if not hunks:
@@ -226,8 +224,8 @@ def _looks_like_header(line: str) -> bool:
 
 
 def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
-    """Return a text with its lines replaced, None unless every old line is found exactly, in order."""
-    # Each line stands between two line ends: lines are found as a text is, however many there are.
+    """Return a text with the hunks applied; `None` unless all old lines are found exactly and in order."""
+    # Every line has a line end before and after it, so that whole lines can be found by a text search.
     text = "\n" + before + ("" if not before or before.endswith("\n") else "\n")
     at = 0
     spans: list[tuple[int, int, str]] = []
@@ -240,7 +238,7 @@ def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
         new = "".join(f"{line}\n" for line in hunk.new)
         if not hunk.old:
             if text.endswith("\n\n"):
-                return None  # in front of the empty line or behind it: versions differ
+                return None  # versions differ on whether to insert before or after the empty line
             spans.append((len(text), len(text), new))
             continue
         old = "".join(f"\n{line}" for line in hunk.old) + "\n"
@@ -254,7 +252,7 @@ def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
 
 def _spliced(text: str, spans: Sequence[tuple[int, int, str]]) -> str | None:
     pieces: list[str] = []
-    done = 1  # behind the line end in front
+    done = 1  # skips the line end at the start
     for start, end, new in spans:
         if start < done:
             return None
@@ -276,11 +274,10 @@ _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"$`\\]|\\["$`\\])*)"|([A-Za-z0-9_./@%+
 
 
 def here_document(command: str) -> tuple[str, str] | None:
-    """Return the patch of a shell command that Codex carries out itself, and the folder that it goes to first (or an
-    empty string).
+    """Return the patch in a shell command that Codex applies itself, and the folder of its `cd` (empty if there is none).
 
-    `None` for every other command, also for one that runs `apply_patch` in another way: that is a command like any
-    other. The shell would do the same as the returned patch, if Codex gave the command to it.
+    `None` for every other command, including one that runs `apply_patch` in another way. If Codex gave the command to a
+    shell after all, the effect would be the same as that of the returned patch.
     """
     inner = _SHELL.fullmatch(command.strip(" \t\n"))
     script = command if inner is None else _unquoted(inner["script"])
@@ -290,19 +287,19 @@ def here_document(command: str) -> tuple[str, str] | None:
     mark = match["mark"]
     folder = match["single"] or match["double"] or match["bare"] or ""
     if folder.startswith(("-", "~")) or folder.isdigit() or folder != folder.strip(_SPACE):
-        return None  # the shell goes elsewhere, or Codex leaves it to the shell
-    # The first line that begins like the mark ends it, for one reader or the other; behind it must be nothing.
+        return None  # the shell would go to another folder, or Codex passes the command to the shell
+    # Some parsers end the here-document at the first line that begins with the mark. So only the last line may do that.
     lines = re.sub(r"\n[ \t\n]*\Z", "", match["body"]).split("\n")
     if lines[-1] != mark or any(line.lstrip(_SPACE).startswith(mark) for line in lines[:-1]):
         return None
     patch = "\n".join(lines[:-1])
     if not match["quote"] and any(sign in patch for sign in "$`\\"):
-        return None  # the shell would put other text in its place, Codex does not
+        return None  # the shell would expand these characters, Codex does not
     return patch, folder
 
 
 def _unquoted(word: str) -> str | None:
-    """Return the content of one quoted word of a shell; `None` for anything more than that."""
+    """Return the content of one quoted shell word; `None` for anything else."""
     pieces: list[str] = []
     at = 0
     while at < len(word):

@@ -1,10 +1,10 @@
-"""Claude Code's questions, asked of us: the one tool that `--permission-prompt-tool` names, behind `harness mcp serve`.
+"""The tool for Claude Code's `--permission-prompt-tool`, offered by `harness mcp serve`.
 
-Where Claude Code would ask its person it calls this tool, and obeys the JSON that it returns. The call is judged as before its
-hook: by the same policy, with the same log of its own, and a command that may run is replaced by its ticket.
+Instead of asking its user, Claude Code calls this tool and obeys the returned JSON. The call is judged like a call of
+the hook: by the same policy, with its own log, and an allowed command is replaced by its ticket.
 
-A model that calls the tool itself gains nothing: an answer lets nothing run. A ticket in it runs the command that was
-judged, in its walls, once.
+A model that calls the tool itself gains nothing, since an answer to the model lets no call run. A ticket in the answer
+runs only the judged command, behind its walls, once.
 """
 
 from __future__ import annotations
@@ -42,18 +42,17 @@ TOOL = ToolSpec(
         "additionalProperties": False,
     },
 )
-"""The tool's definition for a client."""
+"""Definition of the tool for MCP clients."""
 _ARGUMENTS = frozenset(("tool_name", "input", "tool_use_id"))
 
 
 class ClaudePrompt:
-    """The prompt tool of one server: one session, as far as the log is concerned."""
+    """The prompt tool of one server. It has one session in the log."""
 
     def __init__(self, folder: str, session: str, parts_for: Callable[[Callable[[float], None]], HookParts]) -> None:
-        """Create the prompt from the folder that Claude Code was started in, a name for the session, and the maker of
-        a hook's parts.
+        """`folder` is the folder in which Claude Code was started, `session` a name for the session.
 
-        `parts_for` receives the function that waits for a person's answer.
+        `parts_for` creates the parts of a hook from a function that waits while a user is asked.
         """
         self.spec = TOOL
         self._folder = folder
@@ -62,10 +61,10 @@ class ClaudePrompt:
         self._is_used = False
 
     def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
-        """Return the JSON that Claude Code obeys, and the reason to run nothing more, or an empty string.
+        """Return the JSON for Claude Code, and the reason to refuse all further calls, or an empty string.
 
-        With `latch` it is a refusal, for that reason. Every error becomes a refusal; raises only the errors of
-        `pause`.
+        If `latch` is not empty, it is the reason to refuse this call too. Every error becomes a refusal; only the errors
+        of `pause` are raised.
         """
         if latch:
             return _refusal(latch).stdout, ""
@@ -93,9 +92,10 @@ class ClaudePrompt:
             answer(self._agent(lambda fields: end_event), b"{}", self._parts_for(_no_pause))  # noqa: ARG005
 
     def _agent(self, event_of: Callable[[Mapping[str, JsonValue]], HookEvent]) -> GuardedAgent:
-        """Return Claude Code as it is for this tool, which says yes or no, and is not told in which folder its shell is.
+        """Return the description of Claude Code for this tool, which only allows or refuses.
 
-        INVARIANT: no answer brings that shell to another folder (`keeps_folder`), and a ticket is good in its own alone.
+        The tool does not know the folder of Claude Code's shell. INVARIANT: no answer changes that folder
+        (`keeps_folder`), and a ticket is valid only in the ticket's folder.
         """
         events: list[HookEvent] = []
 
@@ -104,7 +104,7 @@ class ClaudePrompt:
             return events[-1]
 
         def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-            # Without `updatedInput` Claude Code takes the answer for none.
+            # Without `updatedInput`, Claude Code treats the answer as invalid.
             return as_json(
                 {"behavior": "allow", "updatedInput": dict(events[-1].arguments if arguments is None else arguments)}
             )
@@ -139,9 +139,9 @@ class ClaudePrompt:
 def opened_prompt(
     folder: str, state: State, environment: Mapping[str, str], policies: Sequence[str] | None
 ) -> ClaudePrompt:
-    """Return the prompt tool of a server that works in `folder`, with a session of its own. Raises OSError."""
+    """Return the prompt tool of a server that works in `folder`, with a new session. Raises OSError."""
     os.makedirs(state.agents, mode=0o700, exist_ok=True)
-    # The workspace is the server's, whatever repository it lies in.
+    # The workspace is the server's folder, even inside a larger repository.
     environment = {**environment, "CLAUDE_PROJECT_DIR": folder}
 
     def parts_for(pause: Callable[[float], None]) -> HookParts:

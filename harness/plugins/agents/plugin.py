@@ -1,6 +1,4 @@
-"""The commands of the guard before other agents: `harness hook` and `harness approve`. `harness exec` is for agents
-alone.
-"""
+"""The plugin that guards other agents. It adds `harness hook` and `harness approve`; only agents run `harness exec`."""
 
 from __future__ import annotations
 

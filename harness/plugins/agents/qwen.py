@@ -13,7 +13,7 @@ from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, Setti
 from harness.record import replace
 
 _THROUGH = "tool_call"
-"""A tool that calls another one, which it names."""
+"""A tool that calls another tool, named in its arguments."""
 
 TOOLS: Mapping[str, ForeignTool] = {
     "run_shell_command": ForeignTool(
@@ -86,7 +86,7 @@ AGENT = GuardedAgent(
     deny=refusal,
     block=refusal,
     ask=ask,
-    asks=lambda event, environment: True,  # noqa: ARG005 - where nobody is there, it refuses
+    asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     settings=SettingsFile(user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME"),
     settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),

@@ -1,4 +1,4 @@
-"""The run of a command by a ticket, as we see it ourselves: that it begins, and how it ended; not what it printed."""
+"""Record the run of a command with a ticket, as harness observes it: its beginning and its end, not its output."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ NOT_KEPT = "What it printed went straight to the agent, and was not kept."
 
 
 def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: float) -> None:
-    """Record that a call was answered yes where the agent asked, and its intent; on disk when this returns.
+    """Record the user's approval at the agent's prompt, and the intent, if the agent asked. On disk when this returns.
 
-    Raises LogError: then it must not run. So it is for a call that is not open, or whose session was blocked.
+    Raises LogError if the call is not open or its session is blocked, or if the log cannot be written. Then the command
+    must not run.
     """
     with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
         call = session.open_call(number) if session.is_begun else None
@@ -27,7 +28,7 @@ def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: 
 
 
 def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd, *, wait_seconds: float) -> None:
-    """Record how the command of a call ended, in the session of that folder. Raises LogError."""
+    """Record the end of a call's command in the session of that folder. Raises LogError."""
     with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
         call = session.open_call(number) if session.is_begun else None
         if call is None:

@@ -1,7 +1,7 @@
-"""Tickets: one command that was judged, and its walls, for the process that runs it in the agent's own shell.
+"""Tickets: a judged command and its walls, for the process that the agent's shell starts to run it.
 
-INVARIANT: a ticket is for one use, one command, one folder and some minutes. It is kept in the state folder, which no
-confined command can write.
+INVARIANT: a ticket is valid for one use, one command, one folder and a limited time. It is stored in the state folder,
+which no confined command can write.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
 GOOD_SECONDS = 600.0
-"""Seconds after its judgement within which a command may begin: an agent runs an allowed command at once."""
+"""Seconds after the judgement in which a command may begin. An agent runs an allowed command at once."""
 ASKED_SECONDS = 3_600.0
-"""The same limit in seconds if the agent asks a person first."""
+"""Same limit in seconds for a command about which the agent asks the user first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Ticket(Record):
-    """One command, as it was judged."""
+    """One judged command."""
 
     command: str
     cwd: str
-    """The folder that it starts in, links followed."""
+    """Resolved path of the folder in which the command starts."""
     walls: Walls
-    """The walls that confine it; `temporary` is made by the process that runs it."""
+    """The walls of the command. The process that runs it creates the folder `temporary`."""
     keeps_temporary: bool
-    """Whether it has a folder of its own for temporary files."""
+    """Whether the command gets its own folder for temporary files."""
     good_seconds: float
     required: bool
-    """Whether it runs only where all of this can be enforced."""
+    """Whether the command must not run if a wall cannot be enforced."""
     variables: Mapping[str, str] = {}
-    """Variables that it gets in addition to the environment of the agent's shell."""
+    """Variables to add to the environment of the agent's shell."""
     folders: tuple[str, ...] = ()
-    """Folders that a rule grants and that were missing: they are made before it runs."""
+    """Missing folders that a rule lets the command write. They are created before it runs."""
     root: str = ""
-    """The workspace, whose folders of PATH come last for a command that only reads and that runs without a question."""
+    """The workspace, if its folders in PATH must be searched last: for a read-only command that runs without a question."""
     folder_to: str = ""
-    """The file for the folder that it went to; empty if that is not needed."""
+    """File to which the last folder of the command is written. Empty if not needed."""
 
     @classmethod
     def create(
         cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
     ) -> Ticket:
-        """Return the ticket for a command that may run, at once or after a question."""
+        """Return the ticket for an allowed command. `is_asked` says whether the agent asks the user first."""
         from harness.tools.command_walls import missing_folders, only_looks, walls_for
 
         effects = verdict.effects
@@ -74,7 +74,7 @@ class Ticket(Record):
             good_seconds=ASKED_SECONDS if is_asked else GOOD_SECONDS,
             required=effects.enforcement is Enforcement.REQUIRED,
             variables=variables,
-            root=workspace.root if variables.pop("PATH", "") else "",  # the agent's shell has a PATH of its own
+            root=workspace.root if variables.pop("PATH", "") else "",  # the PATH of the agent's shell is used instead
         )
 
 
@@ -82,12 +82,12 @@ class TicketFolder:
     """The tickets of one session."""
 
     def __init__(self, session_folder: str, *, now: Callable[[], float] = time.time) -> None:
-        """Take the folder of the session; `now` is a clock, in seconds since 1970."""
+        """`now` is a clock in seconds since 1970."""
         self._folder = os.path.join(session_folder, "tickets")
         self._now = now
 
     def put(self, ticket: Ticket, call: int, *, tells_folder: bool = False) -> str:
-        """Keep a ticket for the call of that number, and return its file. Raises OSError."""
+        """Store a ticket for the call with this number, and return the ticket's path. Raises OSError."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = os.path.join(self._folder, os.urandom(_TOKEN_BYTES).hex())
         if tells_folder:
@@ -103,7 +103,7 @@ class TicketFolder:
         return path
 
     def take(self, name: str) -> tuple[Ticket, int]:
-        """Return a ticket and the number of its call; it is used up. Raises UsageError for one that is not good."""
+        """Use up a ticket; return it and the number of its call. Raises UsageError if it is invalid, used or too old."""
         if len(name) != 2 * _TOKEN_BYTES or not set(name) <= set("0123456789abcdef"):
             raise UsageError("invalid ticket")
         path = os.path.join(self._folder, name)
@@ -130,12 +130,12 @@ class TicketFolder:
 
 
 def told_of(ticket: str) -> str:
-    """Return the file beside a ticket's for the folder that its command went to."""
+    """Return the path of the file to which the last folder of a ticket's command is written."""
     return f"{ticket}.folder"
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Return the folder of a session and the rest of a ticket's name. Raises UsageError."""
+    """Split the full name of a ticket into the session's folder and the ticket's own name. Raises UsageError."""
     session, dot, rest = name.rpartition(".")
     if not dot or "/" in session or session in (".", ".."):
         raise UsageError("invalid ticket")
