@@ -123,7 +123,7 @@ class ServedSession:
         self._is_busy.release()
 
     def cancel(self) -> None:
-        """Ask the running task to stop, at most once. Do nothing if none is running."""
+        """Ask the running task, if there is one, to stop. Each task is asked at most once."""
         if self._is_busy.locked() and not self._is_asked_to_stop:
             self._stop()
 

@@ -52,7 +52,7 @@ class ClaudePrompt:
     def __init__(self, folder: str, session: str, parts_for: Callable[[Callable[[float], None]], HookParts]) -> None:
         """`folder` is the folder in which Claude Code was started, `session` a name for the session.
 
-        `parts_for` creates the parts of a hook from a function that waits while a user is asked.
+        `parts_for` creates the parts of a hook from a function that waits for a user's answer.
         """
         self.spec = TOOL
         self._folder = folder

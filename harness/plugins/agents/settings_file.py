@@ -1,7 +1,6 @@
-"""The entries in the settings of an agent that call our hook: added beside the existing ones, found again, taken out.
+"""Add, find and remove the entries in an agent's settings that call our hook.
 
-A hook of ours is recognised by its command line. INVARIANT: entries that others wrote stay, in their place and in
-their order.
+Our entries are recognized by their command line. INVARIANT: all other entries stay unchanged and in order.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ from harness.text.visible import visible_line
 MOST_BYTES = 8 * 1024 * 1024
 """Maximum size of a settings file."""
 _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
-"""Shell text behind our program: every failure of it, even if the program is gone, is a refusal. Exit code 2 has its
-own reason.
+"""Shell text after our program. It turns every failure into a refusal, even if the program is missing.
+
+Exit code 2 is already a refusal with a reason.
 """
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
 _OURS = re.compile(
@@ -42,44 +42,44 @@ _PLUGIN_COMMAND = re.compile(r"^const COMMAND = (\".*\");$", re.MULTILINE)
 
 
 class Installed(Record):
-    """A hook of ours, as the settings of an agent have it."""
+    """Our hook in the settings of an agent."""
 
     command: str
     program: str
-    """The file that it starts."""
+    """Path of the program that the hook starts."""
     policy: str
-    """The policies that it names, joined by `and`; empty where it names none."""
+    """Policies that the command line names, joined by `and`. Empty if it names none."""
     complete: bool
-    """Whether the settings say exactly what they would say if it were installed now by this command."""
+    """Whether installing the same command line again would change nothing."""
 
 
 class SettingsChange(Record):
-    """The present and the new content of a settings file; `None` if the file does not exist."""
+    """The current and the new content of a settings file; `None` for a missing file."""
 
     path: str
-    """Links followed."""
+    """Resolved path of the file."""
     before: bytes | None
     after: bytes | None
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether the new content differs from the current one."""
         return self.before != self.after
 
 
 def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
-    """Return the command line of our hook; `program` is that of ours, quoted, `policies` the files or names that it takes.
+    """Return the command line of our hook. `program` is our program, quoted; `policies` are files or names of policies.
 
-    It must not depend on our version: Codex trusts exactly this line.
+    The line must not depend on our version, since Codex trusts exactly this line.
     """
     policy_flags = "".join(f" --policy {quoted(policy)}" for policy in policies)
     return f"{program} hook {agent}{policy_flags} {_CLOSED}"
 
 
 def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
-    """Return the path of an agent's settings: the user's, or those of the project in this folder.
+    """Return the path of an agent's settings file: the user's for `None`, else that of the folder `project`.
 
-    Raises UsageError if the path is unknown.
+    Raises UsageError if HOME is not an absolute path.
     """
     if project is not None:
         return os.path.join(project, agent.settings.project)
@@ -94,7 +94,7 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
 
 
 def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange:
-    """Return the change that makes the agent call this command line. Raises UsageError for a file that is left alone."""
+    """Return the change that makes the agent call this command line. Raises UsageError for a file we must not change."""
     path, before = _file_content(path)
     hook_settings = agent.settings_content(command)
     if agent.settings.is_plugin:
@@ -107,7 +107,7 @@ def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange
 
 
 def removal(agent: GuardedAgent, path: str) -> SettingsChange:
-    """Return the change that takes our hook out. Raises UsageError for a file that is left alone."""
+    """Return the change that removes our hook. Raises UsageError for a file that we must not change."""
     path, before = _file_content(path)
     if before is None:
         return SettingsChange(path=path, before=None, after=None)
@@ -123,7 +123,7 @@ def removal(agent: GuardedAgent, path: str) -> SettingsChange:
 
 
 def installed(agent: GuardedAgent, path: str) -> Installed | None:
-    """Return our hook as the settings have it; None where they have none. Raises UsageError for what is not understood."""
+    """Return our hook in the settings, or `None` if it is missing. Raises UsageError for invalid settings."""
     path, before = _file_content(path)
     if before is None:
         return None
@@ -146,9 +146,9 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
 
 
 def write(change: SettingsChange, *, private: bool) -> None:
-    """Apply a change, whole or not at all. A `private` file gets folders for its owner alone.
+    """Apply a change atomically. Missing folders of a `private` file are created for the owner only.
 
-    Raises UsageError if that is impossible, or if the file has changed since the change was made.
+    Raises UsageError if the file cannot be written, or differs from `before`.
     """
     folder, name = os.path.split(change.path)
 
@@ -176,8 +176,9 @@ def write(change: SettingsChange, *, private: bool) -> None:
 
 
 def _file_content(path: str) -> tuple[str, bytes | None]:
-    """Return the real path of a settings file, and its content. Raises UsageError unless it is a plain file of the
-    user.
+    """Return the real path of a settings file, and its content; `None` if it is missing.
+
+    Raises UsageError unless it is a regular file that the user owns, of at most MOST_BYTES.
     """
     display_path = visible_line(path, 1_000)
     real = os.path.realpath(path)
@@ -206,9 +207,7 @@ def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
 
 
 def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) -> dict[str, JsonValue]:
-    """Return the settings as an object. Raises UsageError, with the text to add by hand, if they are not plainly
-    understood.
-    """
+    """Parse the settings as an object. Raises UsageError, with the text to add by hand, if they are invalid."""
     if before is None:
         return {}
     try:
@@ -232,7 +231,7 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
 
 
 def _written(value: Mapping[str, JsonValue], before: bytes | None) -> bytes:
-    """Return JSON as the file was written before: its indentation, its last line end."""
+    """Encode the settings as JSON with the indentation and the last line end of the current file."""
     text = "" if before is None else before.decode("utf-8-sig")
     match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
     json_text = json.dumps(value, indent=match[1] if match else 2, ensure_ascii=False)
@@ -240,7 +239,7 @@ def _written(value: Mapping[str, JsonValue], before: bytes | None) -> bytes:
 
 
 def _line(command: str) -> str:
-    """Return the command line that an agent of many shells is told to give to sh; else the command line itself."""
+    """Return the command line inside `/bin/sh -c '...'`, or else the command line itself."""
     match = _IN_SH.fullmatch(command)
     return _unquoted(match["line"]) if match else command
 
@@ -287,7 +286,7 @@ def _events(settings: Mapping[str, JsonValue]) -> dict[str, list[JsonValue]]:
 def _with_ours(
     settings: Mapping[str, JsonValue], hook_settings: Mapping[str, JsonValue], agent: str
 ) -> dict[str, JsonValue]:
-    """Return settings with our entries: they replace existing ones of ours, or follow the others."""
+    """Return settings with our entries. They replace our existing entries, or are appended to the others."""
     merged: dict[str, JsonValue] = {
         **{name: value for name, value in hook_settings.items() if name != "hooks"},
         **settings,
@@ -317,7 +316,7 @@ def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, Js
 
 
 def _updated(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return the entries of an event with `ours` instead of the first that was ours, without all others of ours."""
+    """Return the entries of an event without our old entries. `ours` replaces the first of them, or is appended."""
     entries_left: list[JsonValue] = []
     waiting = list(ours)
 

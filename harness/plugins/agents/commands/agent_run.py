@@ -1,4 +1,4 @@
-"""One run of an installed agent, in a home of its own, against a played model."""
+"""One run of an installed agent against a played model, in a separate home folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AgentRun(Record):
     """Exit code and output of one agent run."""
 
     code: int | None
-    """None where it had to be ended."""
+    """Exit code; `None` if the agent was killed after the timeout."""
     stdout: str
     stderr: str
 
@@ -30,10 +30,10 @@ def run_agent(
     more: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> AgentRun:
-    """Start the agent's `program` with the prompt and wait for its end; the processes that it started end with it.
+    """Start the agent's `program` with the prompt, wait for it at most `seconds`, and kill its process group.
 
-    `more` are arguments behind the prompt; `environment` is all that it has beside what its start gives. Raises
-    OSError if the program does not exist.
+    `more` are arguments after the prompt. `environment` is the whole environment, except for HOME and the variables of
+    `start`. Raises OSError if the program does not exist.
     """
     process = subprocess.Popen(
         [program, *start.arguments(place), prompt, *more],
@@ -62,4 +62,4 @@ def _end(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # nothing was left
+        pass  # no process is left

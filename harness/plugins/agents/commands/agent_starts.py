@@ -1,4 +1,4 @@
-"""The start of each agent against a played model, in an empty home: later part of an agent's own file."""
+"""How to start each agent against a played model, in an empty home. Later part of each agent's own module."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from harness.models.scripted import call
 from harness.record import Record
 
 KEY = "sk-played-0123456789-0123456789"
-"""Key without a meaning: agents require some key before they begin, and the played model does not check it."""
+"""API key without a meaning. Agents require a key before they start; the played model does not check it."""
 
 
 class PlayedPlace(Record):
-    """The place of an agent's start, and the model that it talks to."""
+    """The folders for the run of an agent, and the address of its model."""
 
     home: str
-    """The agent's home, empty except for the files that are written there first."""
+    """The agent's home, empty except for the installed files."""
     workspace: str
     origin: str
-    """The played model's address, without a path."""
+    """Address of the played model, without a path."""
 
 
 class AgentStart(Record):
-    """The start of one agent without a person, so that only its hooks guard its tools.
+    """The start of one agent without a user, so that only its hooks guard its tools.
 
-    It writes no file: the home contains what was installed there, and no more.
+    A start writes no file: the home has only the installed files.
     """
 
     package: str
-    """On npm, with the version that was tried last."""
+    """Package on npm, with the last tested version."""
     program: str
     arguments: Callable[[PlayedPlace], tuple[str, ...]]
-    """The prompt follows."""
+    """Returns the arguments before the prompt."""
     environment: Callable[[PlayedPlace], Mapping[str, str]]
     command: Callable[[str], ToolCall]
     """Returns the model's call that runs a command."""
@@ -47,7 +47,7 @@ def _claude_environment(place: PlayedPlace) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
-        "IS_SANDBOX": "1",  # else it refuses its bypass mode to root
+        "IS_SANDBOX": "1",  # otherwise it refuses bypass mode for root
     }
 
 
@@ -61,13 +61,13 @@ def _codex_arguments(place: PlayedPlace) -> tuple[str, ...]:
         "check_for_update_on_startup=false",
     )
     options = [word for setting in settings for word in ("-c", setting)]
-    # Its own sandbox cannot be put up in every home, and is not what is tried.
+    # Codex's own sandbox does not work in every home, and is not under test.
     return ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", *options)
 
 
 def _gemini_environment(place: PlayedPlace) -> dict[str, str]:
     return {
-        # The plain way, GEMINI_API_KEY with an address of its own, wants a settings file as well.
+        # The usual way, GEMINI_API_KEY with another address, would also need a settings file.
         "GOOGLE_GENAI_USE_VERTEXAI": "true",
         "GOOGLE_API_KEY": KEY,
         "GOOGLE_VERTEX_BASE_URL": place.origin,

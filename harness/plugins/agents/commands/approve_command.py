@@ -1,7 +1,7 @@
-"""`harness approve`: a person at a terminal answers the questions of hooks, one after the other.
+"""`harness approve`: a user at a terminal answers waiting questions of hooks and of harness, one after the other.
 
-INVARIANT: what is shown came out of the question's file whole, and the answer names the digest of that file: the hook takes no
-other. What keeps an answer from being a mistake is the dialog's, as at the harness's own prompt.
+INVARIANT: the displayed question is the complete content of its file, and the answer names the digest of that file. The
+asking process accepts no other answer. The dialog protects against accidental answers, as at harness's own prompt.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ if TYPE_CHECKING:
 
 IDLE = "waiting for questions of agents that `harness hook` stands before, and of harness itself; Ctrl-C ends"
 NOTICE_SECONDS = 10.0
-"""Seconds of waiting after which the next question calls the person."""
+"""Idle seconds after which the next question sends a notification to the user."""
 
 
 class WithdrawnError(Exception):
-    """The question that is shown needs no answer any more."""
+    """Raised when the displayed question no longer needs an answer."""
 
 
 def approve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Answer questions until Ctrl-C, or list them; return the exit code. Raises UsageError without a terminal to ask
-    at.
+    """Let the user answer questions until Ctrl-C, or list them; return the exit code.
+
+    Raises UsageError if there is no terminal and questions must be asked.
     """
     waiting = WaitingList(State.of(environment).waiting)
     if arguments.list:
@@ -71,7 +72,7 @@ def approve_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 
 
 class Listener:
-    """One person who answers."""
+    """Shows waiting questions to one user, and passes the answers on."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Listener:
         environment: Mapping[str, str],
         terminal: TerminalSettings,
     ) -> None:
-        """Take the questions, where they are shown, and what ends it."""
+        """`waiting` has the questions, `screen` displays them, `interrupt` ends the wait."""
         self._waiting = waiting
         self._screen = screen
         self._interrupt = interrupt
@@ -92,7 +93,7 @@ class Listener:
         self.hung_up = False
 
     def listen(self) -> None:
-        """Answer what comes, until the person ends it or the terminal is gone."""
+        """Ask each waiting question, until the user ends the program or the terminal is gone."""
         try:
             if not self._screen.look.repaints:
                 self._screen.line(IDLE)
@@ -102,7 +103,7 @@ class Listener:
             pass
 
     def _next(self) -> Waiting:
-        """Wait for a question. Raises KeyboardInterrupt."""
+        """Wait for the next question. Raises KeyboardInterrupt."""
         while True:
             waiting = self._waiting.all()
             if waiting:
@@ -113,7 +114,7 @@ class Listener:
                 time.sleep(LOOK_SECONDS)
 
     def _put(self, waiting: Waiting) -> None:
-        """Put one question, and hand its answer on. Raises KeyboardInterrupt where a signal ended it."""
+        """Ask one question, and pass the answer on. Raises KeyboardInterrupt if a signal arrived."""
         question = waiting.question
         if question is None:
             self._screen.line(f"a question cannot be shown, and is refused: {visible_line(waiting.problem)}", Tone.BAD)
@@ -130,7 +131,7 @@ class Listener:
             return
         finally:
             self._idle_since = time.monotonic()
-        if self._interrupt.requested:  # a signal, and no answer of theirs
+        if self._interrupt.requested:  # a signal ended the question, not an answer of the user
             raise KeyboardInterrupt
         if approval.answer is Answer.NOBODY:
             self.hung_up = True
@@ -159,10 +160,10 @@ class Listener:
         ask = TerminalApprover(
             self._screen,
             self._interrupt,
-            lambda tool, effects: question.confinement,  # noqa: ARG005 - it was worked out where it holds
+            lambda tool, effects: question.confinement,  # noqa: ARG005 - the asking process determined it
             environment=self._environment,
             dead_seconds=self._dead_seconds,
-            offer=lambda action, verdict: question.offer,  # noqa: ARG005 - likewise
+            offer=lambda action, verdict: question.offer,  # noqa: ARG005 - the asking process determined it
             usual=lambda: Usual(
                 folder=question.workspace,
                 confinement="" if is_unbound(question.level) else question.level,
@@ -179,7 +180,7 @@ class Listener:
         return ask(question.action, question.verdict)
 
     def _is_first(self, waiting: Waiting, approval: Approval) -> bool:
-        """Hand an answer on; say whether it was the first, and in time."""
+        """Pass an answer on. Return whether it was the first one, and in time."""
         try:
             return self._waiting.answer(waiting, approval)
         except OSError as error:
@@ -201,13 +202,11 @@ class Listener:
 def readable_while(
     stands: Callable[[], bool], *, monotonic: Callable[[], float] = time.monotonic
 ) -> Callable[[Sequence[int], float | None], Sequence[int]]:
-    """Return a function that waits for keys as long as a question is open. It raises WithdrawnError at the question's
-    end.
-    """
+    """Return a function that waits for keys while `stands` returns True; after that it raises WithdrawnError."""
     from harness.terminal.keys import readable
 
     def wait(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
-        if len(descriptors) == 1:  # whether something follows a key
+        if len(descriptors) == 1:  # only checks for more input after a key
             return readable(descriptors, seconds)
         end = None if seconds is None else monotonic() + seconds
         while True:

@@ -1,7 +1,7 @@
-"""`harness hook check`: calls played through the installed agent, and what really happened to them.
+"""`harness hook check`: play calls through the installed agent, and check which of them really ran.
 
-Files say what is installed. Only a call says whether it holds: a hook may be untrusted, a plugin may have a fault, a version
-may be too old.
+The settings only show what is installed. Only a call shows whether it works: a hook may be untrusted, a plugin may have
+a fault, a version may be too old.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
 
 FAILED = 1
-"""Exit code where something else happened than was decided."""
+"""Exit code if a call did not end as the gate decided."""
 AGENT_SECONDS = 120.0
 """Maximum seconds that one agent may take for three calls."""
 MOST_POLICY = 8 * 1024 * 1024
-"""Bytes of the person's policy."""
+"""Maximum size of the user's policy, in bytes."""
 PROMPT = "Play the scene."
 _ABOUT_HOOKS = ("version", "hooks", "hooksConfig", "disableAllHooks")
 """Keys of an agent's settings that concern hooks."""
@@ -50,15 +50,15 @@ class PlayedCall(Record):
 
     command: str
     decision: str
-    """The decision in our log; empty if our hook got no event."""
+    """The decision in our log. Empty if our hook got no event."""
     happened: bool
     in_walls: bool
     result_text: str
-    """The result that the model read."""
+    """The result that the model received."""
 
     @property
     def is_right(self) -> bool:
-        """Whether it ran if our log lets it run without a question, and did not run otherwise."""
+        """Whether the call ran exactly if the decision is `auto`. False without a decision."""
         return bool(self.decision) and self.happened == (self.decision == "auto")
 
 
@@ -93,14 +93,14 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _place(environment: Mapping[str, str]) -> str:
-    """Return the folder that the trial is made in: Codex puts up no sandbox of its own below /tmp."""
+    """Return the parent folder of the trial. Not /tmp, since Codex creates no sandbox of its own there."""
     state = State.of(environment).state
     os.makedirs(state, mode=0o700, exist_ok=True)
     return state
 
 
 def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Mapping[str, str]) -> bool:
-    """Put the hook of the person's settings into an empty home, or the one that would be installed; say whether that is so."""
+    """Write the hook from the user's settings to an empty home. If they have none, write a new hook, and return True."""
     home, workspace = os.path.join(folder, "home"), os.path.join(folder, "work")
     for new_folder in (home, workspace, os.path.join(workspace, ".git")):
         os.mkdir(new_folder)
@@ -120,7 +120,7 @@ def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Ma
     else:
         write_new(path, own_settings)
     hook = installed(agent, path)
-    if agent.name == "codex" and hook is not None:  # its trust names the file by its path
+    if agent.name == "codex" and hook is not None:  # Codex's trust depends on the path of the file
         codex = {**environment, **variables, "CODEX_HOME": os.path.join(home, ".codex")}
         with AppServer(program, codex, workspace) as server:
             server.trust(own_hooks(server.hooks(), path, hook.command))
@@ -128,10 +128,9 @@ def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Ma
 
 
 def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes | None:
-    """Return the part of the person's settings about hooks, without all other settings; `None` if no hook there is
-    ours.
+    """Return only the settings about hooks from the user's settings; `None` if our hook is not among them.
 
-    Addresses and keys in the other settings must not reach a trial.
+    Addresses and keys in other settings must not reach a trial.
     """
     path = settings_path(agent, environment, None)
     if installed(agent, path) is None:
@@ -144,7 +143,7 @@ def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes 
 
 
 def _canary(folder: str, name: str) -> str:
-    """Return a text that only a file of this trial holds."""
+    """Return a text that occurs only in one file of this trial."""
     return f"held-by-{name.strip('.').partition('.')[0]}-{os.path.basename(folder)}"
 
 
@@ -189,7 +188,7 @@ def _logged(state: str) -> Iterator[LogRecord]:
 
 
 def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
-    """Return the decision on the call of a command in our log, and whether it ran in our walls."""
+    """Return our log's decision on a command (empty if missing), and whether the command ran behind our walls."""
     decided = next(
         (record for record in records if record["kind"] == "decision" and record.get("summary") == command), None
     )

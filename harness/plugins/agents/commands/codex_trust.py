@@ -1,4 +1,4 @@
-"""The trust that Codex wants in each hook before it runs it, by its own app server: its hashes are never computed here."""
+"""Make Codex trust our hooks, since it runs only trusted ones. Its own app server does it, and computes the hashes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 SECONDS = 20.0
-"""Maximum seconds for one answer of the app server, which usually takes one."""
+"""Maximum seconds for one answer of the app server. It usually takes one second."""
 END_SECONDS = 1.0
-"""Maximum seconds for its end after the last question."""
+"""Maximum seconds for the app server to exit after its stdin is closed."""
 MOST_BYTES = 8 * 1024 * 1024
 BY_HAND = (
     "start codex, type /hooks, and trust the hooks of harness there: until then Codex runs none of them, without a word"
@@ -29,7 +29,7 @@ BY_HAND = (
 
 
 class CodexHook(Record):
-    """One hook, as Codex sees it."""
+    """One hook that Codex has found."""
 
     key: str
     command: str
@@ -49,9 +49,7 @@ class AppServer:
     """`codex app-server` on stdio, as a `with` block. Raises UsageError for any unexpected behaviour."""
 
     def __init__(self, program: str, environment: Mapping[str, str], folder: str, *, seconds: float = SECONDS) -> None:
-        """Create the connection from the program, its environment, the folder of the hooks, and the maximum seconds
-        for an answer.
-        """
+        """`folder` is the folder whose hooks are listed; `seconds` limits the wait for one answer."""
         self._command = [program, "app-server"]
         self._environment = dict(environment)
         self._folder = folder
@@ -60,7 +58,7 @@ class AppServer:
         self._number = 0
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the app server."""
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -85,11 +83,11 @@ class AppServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """End the app server."""
         self._end()
 
     def hooks(self) -> Sequence[CodexHook]:
-        """Return the hooks that Codex sees in the folder."""
+        """Return the hooks that Codex finds for the folder."""
         answer = self._ask("hooks/list", {"cwds": [self._folder]})
         hooks = [hook for item in _objects(answer.get("data")) for hook in _objects(item.get("hooks"))]
         return [
@@ -104,7 +102,7 @@ class AppServer:
         ]
 
     def trust(self, hooks: Sequence[CodexHook]) -> None:
-        """Let Codex note that these hooks are trusted as they are now."""
+        """Make Codex trust these hooks with their current content."""
         state: JsonValue = {hook.key: {"enabled": True, "trusted_hash": hook.hash} for hook in hooks}
         edit: JsonValue = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
         self._ask("config/batchWrite", {"edits": [edit]})
@@ -131,7 +129,7 @@ class AppServer:
             raise UsageError("codex app-server ended before it was asked") from None
 
     def _line(self, method: str, end: float) -> Mapping[str, JsonValue]:
-        """Return its next message that is an object."""
+        """Return the next message that is a JSON object. Raises UsageError if none arrives before `end`."""
         stdout = self._process.stdout
         if stdout is None:
             raise TypeError("the process has no stdout")
@@ -162,12 +160,12 @@ class AppServer:
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)  # it is started by a script, in a session of its own
+            os.killpg(self._process.pid, signal.SIGKILL)  # codex is a script that starts the server in this group
             self._process.wait()
 
 
 def own_hooks(hooks: Sequence[CodexHook], path: str, command: str) -> Sequence[CodexHook]:
-    """Return the hooks that the settings file at `path` contains and that are this command line."""
+    """Return the hooks from the settings file at `path` whose command line is `command`."""
     real = os.path.realpath(path)
     return [hook for hook in hooks if hook.command == command and os.path.realpath(hook.path) == real]
 

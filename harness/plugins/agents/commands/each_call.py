@@ -1,8 +1,7 @@
-"""The programs that an agent starts for each of its calls: `harness hook AGENT`, and `harness exec` for a command
-that may run.
+"""The programs that an agent starts for each call: `harness hook AGENT`, and `harness exec` for an allowed command.
 
-INVARIANT: every error in here is a refusal in the form that the agent obeys. Both stay light: no argparse, no
-colours.
+INVARIANT: every error becomes a refusal in the form that the agent obeys. Both programs must start quickly, so they
+import neither argparse nor colours.
 """
 
 from __future__ import annotations
@@ -35,32 +34,30 @@ if TYPE_CHECKING:
     from harness.session.asked_call import AskedCall, HookParts
 
 OWN_SECONDS = 20.0
-"""Maximum seconds for a decision: far less than any agent waits (30 s and more), and then it is a no."""
+"""Maximum seconds of our own work for a decision; then the call is refused. Every agent waits 30 s or more."""
 MOST_SECONDS = 570.0
-"""Maximum seconds for everything, including waits: an agent waits 600 s, and most let the call run then."""
+"""Maximum seconds in total, including waits. Agents wait 600 s, and most of them run the call after that."""
 WAIT_SECONDS = 330.0
-"""Maximum seconds to wait for another call of the same session: somewhat longer than a question waits
-(WAITS_SECONDS).
-"""
+"""Maximum seconds to wait for another call of the same session, somewhat longer than a question waits (WAITS_SECONDS)."""
 REFUSES = "harness refuses this call, since it cannot be judged"
 LEAST_SECONDS = 5.0
-"""Minimum seconds that a hook has for the rest of its work, once a question was answered."""
+"""Minimum seconds that a hook gets for the rest of its work after a question."""
 HOOK_USAGE = "harness hook AGENT [--policy FILE ...]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
 
 
 class HookTime:
-    """The time that a hook may take, kept by the timer of its process (setitimer(2)); at its end comes SIGALRM."""
+    """The time limit of a hook. The timer of the process (setitimer(2)) sends SIGALRM when the time is over."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Let it begin; `monotonic` is a clock in seconds."""
+        """Start the timer; `monotonic` is a clock in seconds."""
         self._monotonic = monotonic
         self._end = monotonic() + MOST_SECONDS
         self._set(OWN_SECONDS)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock of our own time while others work. The agent's own limit runs on."""
+        """Stop the clock of our own work during a wait. The total limit still applies."""
         remaining, _ = signal.getitimer(signal.ITIMER_REAL)
         self._set(MOST_SECONDS)
         try:
@@ -69,12 +66,12 @@ class HookTime:
             self._set(max(remaining, LEAST_SECONDS))
 
     def _set(self, seconds: float) -> None:
-        remaining = max(self._end - self._monotonic(), 0.001)  # 0 would be no end at all
+        remaining = max(self._end - self._monotonic(), 0.001)  # 0 would turn the timer off
         signal.setitimer(signal.ITIMER_REAL, min(seconds, remaining))
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Do what an agent asks for by these words (without the program's), and end the process; return for all others."""
+    """Run the command of an agent, given as arguments without the program, and exit. Return for any other command."""
     gc.disable()
     closed = _fill_closed_streams()
     if words[0] == "exec":
@@ -95,9 +92,9 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         signal.signal(signal.SIGALRM, leave_too_late)
         hook_time = HookTime()
         if 1 in closed:
-            raise UsageError("stdout is closed")  # noqa: TRY301 - whatever it is, it is told below
+            raise UsageError("stdout is closed")  # noqa: TRY301 - every error is reported below
         reply = _answer(agent, words[2:], environment, hook_time)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
+    except BaseException as error:  # noqa: BLE001 - every error refuses the call
         error_text = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         reply = deny(f"{REFUSES}: {error_text}")
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -105,10 +102,10 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
 
 
 def _fill_closed_streams() -> frozenset[int]:
-    """Return the closed ones of the three streams, and let nothing that is opened from here on take their place.
+    """Open /dev/null for each closed standard stream, and return the numbers of these streams.
 
-    The files opened there instead end with execve(2): a command finds the streams closed, as it would in the agent's
-    own shell.
+    So no file that is opened later gets such a number. The replacements are closed at execve(2): a command finds the
+    streams closed, as in the agent's own shell.
     """
     closed = set()
     for descriptor in (0, 1, 2):
@@ -142,10 +139,9 @@ def hook_parts(
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,
 ) -> HookParts:
-    """Return the program's parts of a hook; `policies` is the policy that decides, `pause` waits for a person's
-    answer.
+    """Return the parts of harness that a hook needs. `policies` names the policies that decide (`None`: the default).
 
-    `clock_stopped` stops the clock of our own work during that wait.
+    `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait.
     """
     from harness.files.before_images import BeforeImages
     from harness.session.asked_call import HookParts
@@ -211,16 +207,16 @@ def hook_parts(
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    from harness.session.advice import advice_on  # with a refusal alone
+    from harness.session.advice import advice_on  # only needed for a refusal
 
     return advice_on(policy, action, verdict)
 
 
 def own_command() -> str:
-    """Return the command line of this program, by which an agent's shell finds it from any folder.
+    """Return the command line with which an agent's shell can start this program from any folder.
 
-    An isolated Python takes no code from the folder or by the variables of the agent, which may lead into the workspace
-    (PYTHONPATH): a hook starts what it runs like itself. See `harness hook install`.
+    Like this process, the started program is isolated or not. An isolated Python loads no code from the current folder or
+    through variables such as PYTHONPATH, which may lead into the workspace. See `harness hook install`.
     """
     from harness.session.asked_call import quoted
 
@@ -231,7 +227,7 @@ def own_command() -> str:
 
 
 def _leave(reply: HookAnswer) -> NoReturn:
-    """Write an answer in one piece, and end; what cannot be written is a refusal by the exit code."""
+    """Write an answer in one piece, and exit. If it cannot be written, exit with a code that refuses the call."""
     code = reply.code
     for descriptor, text in ((1, reply.stdout), (2, reply.stderr)):
         data = text.encode("utf-8", "replace")
@@ -244,12 +240,12 @@ def _leave(reply: HookAnswer) -> NoReturn:
 
 
 def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Run the command of a ticket within its walls, record what it came to, and end as it ended."""
+    """Run the command of a ticket behind its walls, record its outcome, and exit with its exit code."""
     from harness.plugins.agents.confined_run import NOT_STARTED
 
     try:
         end = _executed(words, environment)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, nothing runs
+    except BaseException as error:  # noqa: BLE001 - after any error, the command does not run
         error_text = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
         _tell(f"harness: the command was not run: {error_text}\n")
         os._exit(NOT_STARTED)
@@ -275,7 +271,7 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
     end = run_confined(ticket, environment)
     try:
         record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
-    except (HarnessError, OSError) as error:  # it ran: its end is what the agent must know
+    except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
         _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
     return end
 

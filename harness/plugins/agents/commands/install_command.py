@@ -1,4 +1,4 @@
-"""`harness hook install`, `uninstall` and `status`: our hook in the settings of another agent."""
+"""`harness hook install`, `uninstall` and `status`: manage our hook in the settings of another agent."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from harness.text.visible import visible_line
 VERSION_SECONDS = 20.0
 """Maximum seconds that an agent may take to print its version."""
 _TOOL = "settings"
-"""Name of the asking tool; not a tool of the model."""
+"""Tool name for the approval prompt. It is not a tool of the model."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[\w.]+)?")
 
 
 def hook_command_line(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what `arguments` ask, and return the exit code. Raises HarnessError."""
+    """Run the subcommand that `arguments` name, and return the exit code. Raises HarnessError."""
     match arguments.action:
         case "install":
             return _install(arguments, environment)
@@ -96,9 +96,7 @@ def _project(arguments: Namespace) -> str | None:
 
 
 def _policies(policies: Sequence[str] | None) -> list[str]:
-    """Return the names of `--policy` in a form that means the same from any folder. Raises PolicyError for an invalid
-    policy.
-    """
+    """Return the values of `--policy` with absolute paths. Raises PolicyError for an invalid policy."""
     if policies is None:
         return []
     from harness.session.policies import load_named
@@ -110,7 +108,7 @@ def _policies(policies: Sequence[str] | None) -> list[str]:
 def _is_confirmed(
     change: SettingsChange, reason: str, arguments: Namespace, environment: Mapping[str, str], console: Console
 ) -> bool:
-    """Show a change, and say whether it is to be made: by --yes, or by the person's own y."""
+    """Show a change, and return whether to make it: because of --yes, or because the user approved it."""
     diff = compare(change.before or b"", change.after or b"").text()
     change_kind = "gone" if change.after is None else "new" if change.before is None else "changed"
     head = f"{visible_line(change.path, 1_000)} ({change_kind})"
@@ -139,7 +137,7 @@ def _is_confirmed(
 
 
 def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], console: Console) -> bool:
-    """Let Codex trust our hooks, which it skips without a word otherwise; say whether it does."""
+    """Make Codex trust our hooks, since it silently skips untrusted ones. Return whether it trusts them."""
     program, hook = agent_program(agent, environment), installed(agent, path)
     if program is None or hook is None:
         complain(f"Codex trusts no hook by itself: {BY_HAND}")
@@ -161,7 +159,7 @@ def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], conso
 
 
 def isolated_command() -> str:
-    """Return the command line of this program that is written into settings: isolated, where it is found so."""
+    """Return the command line of this program for settings: isolated Python if that can import harness."""
     words = [sys.executable, "-I", "-m", "harness"]
     try:
         process = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
@@ -171,7 +169,7 @@ def isolated_command() -> str:
 
 
 def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
-    """Return the path of the agent's program; `None` if PATH does not lead to one."""
+    """Return the path of the agent's program; `None` if it is not in PATH."""
     return shutil.which(agent.program, path=environment.get("PATH", os.defpath))
 
 
@@ -191,7 +189,7 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     agents = [agent_named(name) for name in ([arguments.agent] if arguments.agent else AGENTS)]
-    with ThreadPoolExecutor(len(agents)) as pool:  # an agent takes a second to say its version
+    with ThreadPoolExecutor(len(agents)) as pool:  # an agent takes a second to print its version
         agents_found = list(pool.map(lambda agent: _look(agent, environment), agents))
     columns = (
         Column(name="agent", toned=True),
@@ -278,7 +276,7 @@ def _trusted(
 
 
 def version_of(program: str, environment: Mapping[str, str]) -> str:
-    """Return the version that an agent says of itself."""
+    """Return the version that a program prints for `--version`; `?` if it prints none."""
     try:
         process = subprocess.run(
             [program, "--version"],

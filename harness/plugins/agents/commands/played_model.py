@@ -1,4 +1,4 @@
-"""A model that says what a scene has it say, to any agent: on the loopback, without a key, over the agent's own wire."""
+"""A model that plays scenes for any agent: a local server without a key that speaks the agent's API."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from harness.record import Record, replace
 
 
 class PlayedScene(Record):
-    """The model's replies to one prompt: calls, step by step, then a text."""
+    """The model's replies to one prompt: the calls of each step, then a text."""
 
     prompt: str
-    """Words that no other text of the conversation has; the last of the person's texts that has them begins the scene."""
+    """Text that occurs only in the prompt of this scene. The last user text that contains it begins the scene."""
     steps: tuple[tuple[ToolCall, ...], ...]
-    """The calls of each reply; the next reply follows when all of them were answered."""
+    """The calls of each reply. The next reply follows when all of them have results."""
     closing: str = "Done."
 
 
 class PlayedModel(ScriptServer):
     """Plays scenes under `origin` for as long as its `with` block lasts.
 
-    It keeps no state between requests: what an agent sends says how far its scene has come. So an agent may ask anew, ask
-    beside (a title, a summary; no tools are offered there, and the closing text is the answer), and have subagents with
-    scenes of their own.
+    It keeps no state between requests: each request shows how far its scene has progressed. So an agent may repeat a
+    request, and may have subagents with their own scenes. It may also send other requests, such as for a title or a
+    summary: these offer no tools, and get the closing text.
     """
 
     def __init__(self, scenes: Sequence[PlayedScene]) -> None:
-        """Take the scenes."""
+        """Create the server; it starts with its `with` block."""
         super().__init__(Player(replies()))
         self._scenes = tuple(scenes)
         self.heard: list[Heard] = []
-        """Each request that was understood, in its order."""
+        """All requests to the model, in order."""
 
     @property
     def origin(self) -> str:
-        """The address without a path: some agents add `/v1` themselves."""
+        """The address without a path, since some agents add `/v1` themselves."""
         return self.base_url.removesuffix("/v1")
 
     def results(self) -> dict[str, str]:
-        """Return the result of each call as the model read it, by the call's id: the number of its scene, its step
-        and its place.
+        """Return the result of each call that the model received, by the ID of the call.
+
+        The default ID has the numbers of the scene, of the step, and of the call in the step.
         """
         return {part.call_id: part.text for heard in self.heard for part in heard.parts if isinstance(part, Answered)}
 
     def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
-        """Answer on every wire; a request that is not a question to the model gets an empty object."""
+        """Answer a request to the model in any API. Any other request gets an empty list."""
         wire = next((wire for ending, wire in WIRES.items() if request.path.endswith(ending)), None)
         if request.method != "POST" or wire is None:
             body = b"" if request.method == "HEAD" else b'{"object": "list", "data": [], "models": []}'
@@ -74,7 +75,7 @@ class PlayedModel(ScriptServer):
         return Reply(text=scene.closing)
 
     def _played(self, heard: Heard) -> tuple[int, PlayedScene, int]:
-        """Return the scene that is played, its number, and how many of its calls were answered."""
+        """Return the number of the current scene, the scene, and the number of its calls that have results."""
         replies_given = 0
         for part in reversed(heard.parts):
             if isinstance(part, Prompted):
@@ -83,4 +84,4 @@ class PlayedModel(ScriptServer):
                         return number, scene, replies_given
             else:
                 replies_given += 1
-        return 0, PlayedScene(prompt="", steps=()), 0  # what nobody wrote a scene for
+        return 0, PlayedScene(prompt="", steps=()), 0  # there is no scene for the prompt

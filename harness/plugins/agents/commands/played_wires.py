@@ -1,4 +1,4 @@
-"""The wires that agents speak to their model, each read and written as far as a played model needs it."""
+"""The APIs through which agents talk to their model, implemented as far as a played model needs."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from harness.models.scripted import Reply
 from harness.record import Record
 
 Asked = Mapping[str, JsonValue]
-"""The JSON of a request."""
+"""The parsed JSON of a request."""
 
 
 class Prompted(Record):
-    """A text of the person, or of the agent in the person's place."""
+    """A text with the user's role, written by the user or by the agent."""
 
     text: str
 
 
 class Answered(Record):
-    """The result of a call, as the model reads it."""
+    """The result of a call, as the model receives it."""
 
     call_id: str
     text: str
 
 
 class Heard(Record):
-    """The content of a request, in its order, without the model's own words."""
+    """The content of a request in order, without the model's own messages."""
 
     parts: tuple[Prompted | Answered, ...]
     offered: Mapping[str, Mapping[str, str]]
-    """The tools by name; of each what a call of it has to say on this wire beside its name."""
+    """The offered tools by name, each with the extra fields that a call of it needs in this API."""
     request: Asked
-    """The request itself."""
+    """The parsed request itself."""
 
 
 class Wire(Protocol):
@@ -46,11 +46,11 @@ class Wire(Protocol):
         """Return the content of a request."""
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
-        """Return the whole HTTP answer that says this reply."""
+        """Return the whole HTTP answer with this reply."""
 
 
 class AnthropicWire:
-    """Messages, as Claude Code speaks it."""
+    """The Messages API, as Claude Code uses it."""
 
     def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
@@ -110,7 +110,7 @@ class AnthropicWire:
 
 
 class ChatWire:
-    """Chat completions, as Qwen Code, opencode and Copilot speak it."""
+    """Chat completions, as Qwen Code, opencode and Copilot use it."""
 
     def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
@@ -133,7 +133,7 @@ class ChatWire:
 
 
 class ResponsesWire:
-    """Responses, as Codex speaks it."""
+    """The Responses API, as Codex uses it."""
 
     def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
@@ -174,10 +174,10 @@ class ResponsesWire:
 
 
 class GeminiWire:
-    """generateContent, as Gemini CLI speaks it."""
+    """generateContent, as Gemini CLI uses it."""
 
     def __init__(self, *, streams: bool) -> None:
-        """Take whether an answer is an event stream, which the path says here."""
+        """`streams` says whether answers are event streams. In this API, the path of the request determines it."""
         self._streams = streams
 
     def hear(self, request_body: Asked) -> Heard:
@@ -200,8 +200,8 @@ class GeminiWire:
         ]
         return Heard(parts=tuple(parts), offered=_by_name(tools), request=request_body)
 
-    def say(self, reply: Reply, heard: Heard) -> bytes:  # noqa: ARG002 - as its protocol has it
-        """Return the whole HTTP answer that says this reply; a stream is one event."""
+    def say(self, reply: Reply, heard: Heard) -> bytes:  # noqa: ARG002 - the signature of the protocol
+        """Return the whole HTTP answer with this reply; a stream has one event."""
         parts: list[JsonValue] = [{"text": reply.text}] if reply.text else []
         parts.extend(
             {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}}
@@ -222,7 +222,7 @@ WIRES: Mapping[str, Wire] = {
     ":streamGenerateContent": GeminiWire(streams=True),
     ":generateContent": GeminiWire(streams=False),
 }
-"""Wires by the end of the path."""
+"""APIs by the end of the request's path."""
 
 
 def _item(call: ToolCall, tool: Mapping[str, str]) -> dict[str, JsonValue]:
@@ -240,7 +240,7 @@ def _item(call: ToolCall, tool: Mapping[str, str]) -> dict[str, JsonValue]:
 
 
 def _spaced(tools: Iterable[Mapping[str, JsonValue]]) -> dict[str, dict[str, str]]:
-    """Return tools by name, those of a namespace among them."""
+    """Return all tools by name, including those in namespaces."""
     tools_found: dict[str, dict[str, str]] = {}
     for tool in tools:
         if tool.get("type") == "namespace":
@@ -270,7 +270,7 @@ def _blocks(content: object) -> list[dict[str, JsonValue]]:
 
 
 def _text(content: object) -> str:
-    # What one agent of Codex tells another is called encrypted; against a model without keys it is plain.
+    # Text between agents of Codex is in `encrypted_content`. For a model without keys it is plain text.
     texts = (block.get("text", block.get("encrypted_content")) for block in _blocks(content))
     return "\n".join(text for text in texts if isinstance(text, str))
 
