@@ -1,5 +1,4 @@
-"""The kernel's walls around one command: `Walls` describe them, `prepare` builds them, `enter` puts a thread behind
-them.
+"""Walls: kernel confinement of one command. `Walls` describes them, `prepare` builds them, `enter` confines a thread.
 
 Read `walls` first, then `confinement`, which builds them by three means: `landlock` (files, ports, signals),
 `seccomp` (system calls; their numbers are in `system_calls`) and, to hide something in a writable folder,

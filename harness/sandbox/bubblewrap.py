@@ -24,10 +24,11 @@ BASE = ("--ro-bind", "/", "/", "--unshare-pid", "--unshare-ipc")
 
 
 def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> tuple[str, ...]:
-    """Return the words to put in front of a command line.
+    """Return the arguments to prepend to a command line.
 
-    `filter_descriptor` is the descriptor from which bwrap reads the system call filter; the process must inherit it.
-    Raises Unenforceable for a writable path that a link leads to now; bwrap itself follows one that is created later.
+    `filter_descriptor` is the file descriptor from which bwrap reads the system call filter; the process must inherit
+    it. Raises Unenforceable for a writable path that contains a link now. bwrap itself follows a link that is created
+    later.
     """
     words = [bubblewrap, *BASE]
     if not walls.internet:
@@ -38,17 +39,17 @@ def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> t
     if filter_descriptor is not None:
         words += ["--seccomp", str(filter_descriptor)]
     layers = _layers(walls)
-    for path in sorted(layers, key=lambda name: name.split("/")):  # what holds comes before what is held
+    for path in sorted(layers, key=lambda name: name.split("/")):  # parent folders before their content
         words += layers[path]
     closed = [path for path, layer in layers.items() if layer[0] == "--tmpfs"]
-    # Its fresh /proc is one in which root can change the kernel's settings; a reader needs no shared memory.
+    # In the new /proc, root could change the kernel's settings. A reader needs no shared memory (/dev/shm).
     closed += ["/proc", "/dev"] if walls.reader else ["/proc"]
     words += [word for path in closed for word in ("--remount-ro", path)]
     return (*words, "--")
 
 
 def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
-    """Return the layers over the read-only disk, by path. Hiding wins over writing."""
+    """Return the bwrap arguments for each path that differs from the read-only disk. Hiding takes precedence over writing."""
     layers: dict[str, tuple[str, ...]] = {"/dev": ("--dev", "/dev"), "/proc": ("--proc", "/proc")}
     for path in walls.writable:
         mode = _mode(path)
@@ -70,9 +71,7 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
 
 
 def _read_only_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
-    """Yield the existing paths that must stay as they are, except those below a hidden path, which would become
-    visible.
-    """
+    """Yield the existing paths that must stay unchanged. Paths below a hidden path are left out: they would be visible."""
     for path in (*walls.keep, *walls.hold):
         mode = _mode(path)
         if mode is None or stat.S_ISLNK(mode) or os.path.realpath(path) != path:
@@ -82,9 +81,9 @@ def _read_only_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
 
 
 def _ways(layers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the folders between a writable folder and a layer inside it, each bound onto itself.
+    """Return layers that bind each folder between a writable folder and a layer inside it onto itself.
 
-    INVARIANT: a hidden or held path, and a folder above it, cannot be moved: a mount is busy.
+    INVARIANT: a hidden or protected path, and a folder above it, cannot be renamed: the kernel refuses to rename a mount.
     """
     ways: dict[str, tuple[str, ...]] = {}
     for path, layer in layers.items():
@@ -109,9 +108,9 @@ def _mode(path: str) -> int | None:
 
 @cache
 def find() -> str:
-    """Return the path of a `bwrap` that works here for this user, or the empty text. Runs it once (30 s at most).
+    """Return the path of a `bwrap` that works for this user, or an empty string. Runs it once (at most PROBE_SECONDS).
 
-    It is looked for in the folders of the system only, and has to be root's: it will hold the wall.
+    Only programs in system folders that root owns are accepted, since bwrap enforces the walls.
     """
     import subprocess
 

@@ -1,6 +1,6 @@
-"""Confinement: walls built for one command. The thread that starts the command enters them first.
+"""Confinement: the built walls of one command. The thread that starts the command enters them first.
 
-INVARIANT: a wall that cannot be enforced raises before anything could be started, or is listed in `gaps`.
+INVARIANT: for a wall that cannot be enforced, `prepare` raises, or `gaps` lists it. This is before any start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Unhidden(Enum):
 
 
 class Confinement:
-    """Walls that are built. Enter them on a thread that then starts one command and does nothing else, ever."""
+    """Walls that are ready to enter. The entering thread must start one command and do nothing else after that."""
 
     def __init__(
         self,
@@ -45,21 +45,21 @@ class Confinement:
     ) -> None:
         self.walls = walls
         self.prefix = prefix
-        """Words to put in front of the command line."""
+        """Arguments to prepend to the command line."""
         self.descriptors = descriptors
-        """Descriptors that the started process must inherit."""
+        """File descriptors that the started process must inherit."""
         self.gaps = gaps
-        """Walls that were requested and are not enforced, a sentence each."""
+        """Requested walls that are not enforced, a sentence each."""
         self._ruleset = ruleset
         self._program = program
         self._capabilities = capabilities
         self._open = True
 
     def enter(self) -> None:
-        """Put the calling thread, and everything that it starts from now on, behind the walls, for ever.
+        """Confine the calling thread, and everything that it starts later, forever.
 
-        Raises OSError if any part of it fails: nothing may be started from this thread then. Raises RuntimeError on the
-        main thread, which would never come out again.
+        Raises OSError if any part fails; then the thread must not start anything. Raises RuntimeError on the main thread,
+        which could never leave the walls, and for walls with their own network.
         """
         if not self._open:
             raise OSError(errno.EBADF, "these walls were closed before anything went behind them")
@@ -70,7 +70,10 @@ class Confinement:
         self.enter_as_child()
 
     def enter_as_child(self) -> None:
-        """Do as `enter` in a child that has its own network, and is about to become the command. Raises OSError."""
+        """Confine a forked child that is about to become the command. Raises OSError.
+
+        For walls with their own network, the child must have created the network before.
+        """
         kernel.forbid_new_privileges()
         if self._capabilities is not None:
             kernel.keep_capabilities(self._capabilities)
@@ -80,7 +83,7 @@ class Confinement:
             kernel.filter_calls(self._program)
 
     def close(self) -> None:
-        """Close the descriptors; what was entered stays entered. May be called again."""
+        """Close the file descriptors. Threads stay confined. May be called more than once."""
         if self._open:
             self._open = False
             for descriptor in (*self.descriptors, *(() if self._ruleset is None else (self._ruleset,))):
@@ -93,16 +96,16 @@ class Confinement:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the confinement."""
         self.close()
 
 
 def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
-    """Build `walls` on `machine` (from `probe`) for one command. Close the result.
+    """Build `walls` on `machine` (from `probe`) for one command. The caller must close the result.
 
-    Uses Landlock and a system call filter, and bubblewrap for paths that those cannot hide. Raises Unenforceable (an
-    OSError) if the machine cannot build the walls, another OSError if the kernel refuses. The caller must not start
-    anything then.
+    Uses Landlock and a system call filter, and bubblewrap for paths that Landlock cannot hide. Raises Unenforceable (an
+    OSError) if the machine cannot build the walls, another OSError if the kernel refuses. Then the caller must not start
+    the command.
     """
     for path in (*walls.writable, *walls.hide, *walls.show, *walls.keep):
         _check_path(path)
@@ -159,7 +162,10 @@ def _by_landlock(walls: Walls, ruleset: int, program: bytes, gaps: tuple[str, ..
 
 
 def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Confinement:
-    """Let bubblewrap install the filter, after its mounts; a domain that knows no files keeps signals and ports inside."""
+    """Return walls that bubblewrap builds. It installs the filter after its mounts.
+
+    A Landlock domain without rules for files confines signals and ports, if the version supports that.
+    """
     descriptor = os.memfd_create("filter", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, program)

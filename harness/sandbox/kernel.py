@@ -1,6 +1,6 @@
-"""The system calls of confinement, through ctypes: numbers and bytes in, an OSError out.
+"""The system calls for confinement, through ctypes. Arguments are numbers and bytes; failures raise OSError.
 
-Everything here acts on the calling thread alone, and what it takes away never comes back.
+The functions that confine affect only the calling thread and what it starts later. This cannot be undone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
-# <linux/capability.h>: the version whose sets are two words of 32 bits each.
+# <linux/capability.h>: the version in which each set has two words of 32 bits.
 CAPABILITY_VERSION = 0x20080522
 # <asm/unistd.h>: system calls since 5.1 have one number on every architecture that seccomp.py knows.
 LANDLOCK_CREATE_RULESET = 444
@@ -24,15 +24,15 @@ LANDLOCK_RESTRICT_SELF = 446
 
 
 class _Library:
-    """The C library, loaded when it is first needed."""
+    """The C library, loaded on first use."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., int]] = {}
 
     def call(self, function: str, *arguments: int | bytes | None) -> int:
-        """Call a function of the C library that answers -1 for a failure. Raises OSError."""
+        """Call a function of the C library that returns -1 on failure. Raises OSError."""
         loaded = self.function(function)
-        long = ctypes.c_long  # an int alone is passed as 32 bits
+        long = ctypes.c_long  # a plain int would be passed as 32 bits
         answer = loaded(*(long(value) if isinstance(value, int) else value for value in arguments))
         if answer == -1:
             number = ctypes.get_errno()
@@ -40,7 +40,7 @@ class _Library:
         return answer
 
     def function(self, name: str) -> Callable[..., int]:
-        """Return a function of the C library. Raises OSError where there is none of that name."""
+        """Return a function of the C library. Raises OSError if it does not exist."""
         if name not in self._functions:
             try:
                 function = getattr(ctypes.CDLL(None, use_errno=True), name)
@@ -60,16 +60,16 @@ _library = _Library()
 
 
 def load() -> None:
-    """Load the C library. Raises OSError where it lacks what is needed.
+    """Load the functions of the C library that confinement needs. Raises OSError if one is missing.
 
-    INVARIANT: `prepare` calls this, so that a confined thread imports nothing: it may not be able to read the module.
+    INVARIANT: `prepare` calls this, so that a confined thread imports no module, which it may not be able to read.
     """
     for function in ("syscall", "prctl", "capget", "capset", "socket"):
         _library.function(function)
 
 
 def load_for_namespaces() -> None:
-    """Do as `load`, for a child that is to make namespaces. Raises OSError."""
+    """Load the functions for `load` and for creating namespaces. Raises OSError if one is missing."""
     load()
     _library.function("unshare")
 
@@ -80,24 +80,27 @@ def new_namespaces(flags: int) -> None:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock's interface, 1 or more. Raises OSError: ENOSYS, EOPNOTSUPP if it is turned off."""
+    """Return the version of Landlock's interface, 1 or more.
+
+    Raises OSError: ENOSYS if the kernel has no Landlock, EOPNOTSUPP if it is turned off.
+    """
     return _library.call("syscall", LANDLOCK_CREATE_RULESET, None, 0, 1)
 
 
 def create_ruleset(filesystem: int, network: int, scoped: int) -> int:
-    """Return the descriptor of an empty ruleset that takes away the given rights (landlock(7)). Raises OSError."""
-    # An older kernel knows a shorter structure, and accepts the longer one as long as the rest of it is zero.
+    """Return the file descriptor of an empty ruleset that denies the given rights (landlock(7)). Raises OSError."""
+    # An older kernel expects a shorter structure, and accepts this longer one if the rest is zero.
     attributes = struct.pack("=QQQ", filesystem, network, scoped)
     return _library.call("syscall", LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
 
 
 def add_path(ruleset: int, rights: int, descriptor: int) -> None:
-    """Give back `rights` below the opened folder, or on the opened file. Raises OSError."""
+    """Allow `rights` in and below the opened folder, or on the opened file. Raises OSError."""
     _library.call("syscall", LANDLOCK_ADD_RULE, ruleset, 1, struct.pack("=Qi", rights, descriptor), 0)
 
 
 def restrict_thread(ruleset: int) -> None:
-    """Put the calling thread, and all that it starts, under `ruleset` for ever. Raises OSError: E2BIG for the 17th."""
+    """Restrict the calling thread, and all that it starts, by `ruleset`. Raises OSError: E2BIG for the 17th ruleset."""
     try:
         _library.call("syscall", LANDLOCK_RESTRICT_SELF, ruleset, 0)
     except OSError as error:
@@ -109,18 +112,24 @@ def restrict_thread(ruleset: int) -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Let no set-user-id program give rights to the calling thread or to what it starts (prctl(2)). Raises OSError."""
+    """Prevent set-user-ID programs from giving rights to the calling thread or what it starts (prctl(2)).
+
+    Raises OSError.
+    """
     _library.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def filter_calls(program: bytes) -> None:
-    """Put the calling thread, and all that it starts, under a BPF program (seccomp(2)). Raises OSError."""
+    """Filter the system calls of the calling thread, and of all that it starts, by a BPF program (seccomp(2)).
+
+    Raises OSError.
+    """
     address, _buffer = _library.address(program)
     _library.call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, struct.pack("@HP", len(program) // 8, address), 0, 0)
 
 
 def try_socket() -> None:
-    """Make an internet socket and close it again (socket(2)). Raises OSError."""
+    """Create an internet socket and close it again (socket(2)). Raises OSError."""
     os.close(_library.call("socket", 2, 1, 0))
 
 
@@ -134,9 +143,7 @@ def capabilities() -> int:
 
 
 def keep_capabilities(capabilities: int) -> None:
-    """Make `capabilities` the permitted and effective ones of the calling thread, and none inheritable. Raises
-    OSError.
-    """
+    """Set the permitted and effective capabilities of the calling thread; clear the inheritable ones. Raises OSError."""
     low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
     sets = struct.pack("=IIIIII", low, low, 0, high, high, 0)
     _library.call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), sets)

@@ -1,8 +1,13 @@
-"""Landlock rulesets: the kernel's wall around files, TCP ports and signals.
+"""Landlock rulesets: kernel restrictions on files, TCP ports and signals.
 
-What it cannot do (landlock(7), measured): hide names and sizes (`stat`, and `ls` of a folder above which everything else is
-readable), stop modes, owners and times from being changed, close Unix sockets that have a name, or take a file out of a folder
-that is allowed. It binds to files and folders, not to names: what is removed and made again is another one.
+Limits of Landlock (landlock(7), measured):
+
+- It cannot hide names and sizes: `stat`, and `ls` of a folder that has a hidden path in it or below, still show them.
+- It cannot prevent changes of modes, owners and times.
+- It cannot close Unix sockets with a name.
+- It cannot exclude a file from an allowed folder.
+
+Rules apply to files and folders (inodes), not to names. A file that is removed and created again is a new one.
 """
 
 from __future__ import annotations
@@ -21,12 +26,12 @@ from harness.sandbox import kernel
 from harness.sandbox.walls import Unenforceable, Walls
 
 MOST_ENTRIES = 16_384
-"""Maximum number of entries of a folder that get a rule each, at some 30 microseconds and kernel memory."""
+"""Maximum number of entries of a folder that get a rule each. A rule costs about 30 microseconds and kernel memory."""
 DEVICES = "/dev"
 
 
 class Right(IntFlag):
-    """Rights that a rule gives back (LANDLOCK_ACCESS_FS_* of <linux/landlock.h>)."""
+    """Rights that a rule can allow (LANDLOCK_ACCESS_FS_* of <linux/landlock.h>)."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -51,54 +56,54 @@ def _first(count: int) -> int:
 
 
 FILESYSTEM_RIGHTS = {1: _first(13), 2: _first(14), 3: _first(15), 4: _first(15), 5: _first(16)}
-"""Every right that a version of the interface can take away. Later versions add none of this kind that this program knows.
-"""
+"""All rights that a version of the interface can deny. Later versions are treated like the last one."""
 TCP = 0b11
 """LANDLOCK_ACCESS_NET_BIND_TCP and _CONNECT_TCP, since version 4."""
 SCOPES = 0b11
-"""LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET and _SIGNAL, since version 6: only within this domain."""
+"""LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET and _SIGNAL, since version 6. Both then work only within the domain."""
 
 READ = Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
-# Without REFER nothing could be moved or linked from one folder to another. Devices are never made.
+# Without REFER, files could not be moved or linked from one folder to another. Creating devices is never allowed.
 WRITE = READ | (
     Right.WRITE_FILE | Right.TRUNCATE | Right.REFER | Right.REMOVE_DIR | Right.REMOVE_FILE | Right.MAKE_DIR
     | Right.MAKE_REG | Right.MAKE_SOCK | Right.MAKE_FIFO | Right.MAKE_SYM
 )  # fmt: skip
 DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.TRUNCATE | Right.IOCTL_DEV
 ON_A_FILE = Right.EXECUTE | Right.WRITE_FILE | Right.READ_FILE | Right.TRUNCATE | Right.IOCTL_DEV
-"""The kernel refuses a rule on a file that speaks of folders (EINVAL)."""
+"""Rights that a rule on a file may have. The kernel refuses rights for folders there (EINVAL)."""
 
 HARMLESS_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-"""For every command. All other devices are closed, to reading too: a disk's holds every hidden file."""
+"""Devices for every command. All others are closed, even for reading: a disk's device contains every hidden file."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - not a temporary file
-"""For all but readers: semaphores of multiprocessing lie there."""
+"""Shared memory, for all commands but readers. It has the semaphores of multiprocessing."""
 TERMINAL_DEVICES = ("/dev/tty", "/dev/ptmx")
 TERMINALS = "/dev/pts"
-"""For all but readers, as long as no terminal is in there: rules cannot tell the terminal that a command opens for itself
-from the one at which a person reads and answers the prompts of the gate."""
+"""Folder of pseudo terminals. Allowed to all commands but readers, and only while it is empty: rules cannot distinguish a
+terminal that a command opens from the one at which the user answers the prompts of the gate."""
 
 
 State = tuple[object, ...]
 
 
 class Rules(Record):
-    """The rules of a ruleset, and the version that they are for."""
+    """The rules of a ruleset for a version of Landlock's interface."""
 
     version: int
     readable: ReadablePaths
     write: Mapping[str, State | None]
-    """With what was found there, None where nothing was."""
+    """Writable paths, each with the state of its file or folder; `None` if the path is missing."""
     network: bool
     reader: bool
     """Whether shared memory and terminals are closed."""
 
 
 def ruleset(rules: Rules) -> tuple[int, bool]:
-    """Return the descriptor of a ruleset that takes everything away but what `rules` say, and whether each path still led
-    to what was found there. Raises OSError, Unenforceable.
+    """Return the file descriptor of a ruleset that allows only what `rules` state, and whether they were still current.
 
-    Every right that the version knows is taken. Paths that do not exist are skipped; a writable one that is reached over a
-    link is refused.
+    The rules are current if every path still has the recorded state. The ruleset denies every right that the version
+    supports. Missing paths are skipped.
+
+    Raises OSError. Raises Unenforceable for a writable path that contains a link.
     """
     filesystem = FILESYSTEM_RIGHTS[min(rules.version, max(FILESYSTEM_RIGHTS))]
     descriptor = kernel.create_ruleset(
@@ -124,14 +129,15 @@ def ruleset(rules: Rules) -> tuple[int, bool]:
 
 
 def scopes(version: int, *, network: bool) -> int | None:
-    """Return a ruleset without rules for files, for a program that builds its own view of them. `None` below version
-    6.
+    """Return a ruleset for ports and scopes only, for use with bubblewrap, which confines files itself.
+
+    `None` below version 6.
     """
     return kernel.create_ruleset(0, 0 if network else TCP, SCOPES) if version >= 6 else None
 
 
 def holds_no_terminal() -> bool:
-    """Tell whether no pseudo terminal of this machine is in use."""
+    """Return whether no pseudo terminal of this machine is in use. False if that is unknown."""
     try:
         return not any(name.isdigit() for name in os.listdir(TERMINALS))
     except OSError:
@@ -139,7 +145,7 @@ def holds_no_terminal() -> bool:
 
 
 def _allow(ruleset_descriptor: int, path: str, rights: int) -> State | None:
-    """Give back `rights` at and below `path`, if it is there and no link. Return what is there."""
+    """Allow `rights` at and below `path`, unless it is a link. Return its state, `None` if it is missing."""
     with _opened(path) as descriptor:
         if descriptor is None:
             return None
@@ -151,7 +157,7 @@ def _allow(ruleset_descriptor: int, path: str, rights: int) -> State | None:
 
 
 def _allow_writing(ruleset_descriptor: int, path: str, known_rights: int) -> State | None:
-    """Give back writing at and below `path`. Return the state of the path.
+    """Allow writing at and below `path`. Return its state, `None` if it is missing. Raises Unenforceable for a link.
 
     INVARIANT: no link is followed to a path that was not judged.
     """
@@ -168,14 +174,14 @@ def _allow_writing(ruleset_descriptor: int, path: str, known_rights: int) -> Sta
 
 
 def _check_resolved(path: str, descriptor: int) -> None:
-    """Check that `path`, opened without following it, is where it says it is. Raises Unenforceable."""
+    """Raise Unenforceable if `path`, which was opened as `descriptor`, is a link or contains one."""
     if stat.S_ISLNK(os.fstat(descriptor).st_mode) or os.readlink(f"/proc/self/fd/{descriptor}") != path:
         raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[int | None]:
-    """Hold `path` open for its name only, without following it; None if it is gone, or not ours to see."""
+    """Open `path` with O_PATH, without following a link at its end. Yield `None` if it is missing or not accessible."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -188,16 +194,17 @@ def _opened(path: str) -> Iterator[int | None]:
 
 
 MOST_KEPT = 8
-"""Number of sets of walls that are cached; an agent uses two or three."""
+"""Maximum number of cached rulesets. An agent uses two or three."""
 SETTLED_NANOSECONDS = 100_000_000
-"""A folder that was changed less than this before may change again without its time showing it (a clock tick is 4 to 10 ms)."""
+"""Minimum age of a folder's last change, in nanoseconds. After a newer change, another one may not alter its time, since a
+clock tick takes 4 to 10 ms."""
 
 
 class Built:
-    """A ruleset, and what the disk looked like when it was made."""
+    """A ruleset, with the state of the disk when it was made."""
 
     def __init__(self, walls: Walls, version: int) -> None:
-        # INVARIANT: looked at before it is used, so that what changes meanwhile makes this ruleset out of date.
+        # INVARIANT: the state is read before it is used, so that a later change makes this ruleset out of date.
         began = time.time_ns()
         self._walls = walls
         self._usable = _usable(walls)
@@ -206,23 +213,23 @@ class Built:
         readable_paths = readable(hidden, {path: self._usable[path] for path in walls.show})
         self._listed_folders = readable_paths.listed_folders
         self._settled_times = _settled_times(readable_paths.listed_folders, began)
-        """None where the folders must be listed to see whether they hold what they held."""
+        """Modification times of the listed folders. `None` if changes can only be detected by listing the folders again."""
         self.gaps = _gaps(walls, hidden, readable_paths)
-        """Paths that were to be hidden and are not, a sentence each."""
+        """Paths that cannot be hidden or protected as requested, a sentence each."""
         write = {path: self._usable[path] for path in walls.writable}
         rules = Rules(
             version=version, readable=readable_paths, write=write, network=walls.internet, reader=walls.reader
         )
         self.ruleset, self._is_as_found = ruleset(rules)
-        """Descriptor of the ruleset; a command gets a copy."""
+        """File descriptor of the ruleset. Each command gets a copy."""
         self._descriptors = _path_descriptors((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
-        """Return whether the disk still looks as it did.
+        """Return whether the disk still has the state for which the ruleset was made.
 
-        A changed folder may hold the same entries: others create and remove files all the time. An allowed path keeps
-        its inode number as long as it has a rule, since the kernel holds the inode. That does not cover a rule that
-        was made for another file than the one found there.
+        A changed folder may have the same entries again, since other programs create and remove files all the time. A
+        path with a rule keeps its inode number, since the kernel holds the inode. But if the path was replaced while the
+        ruleset was made, the rule is for another file; `_is_as_found` is False then.
         """
         if not self._is_as_found or _usable(self._walls) != self._usable or _closed(self._walls) != self._closed:
             return False
@@ -234,34 +241,37 @@ class Built:
         return True
 
     def close(self) -> None:
-        """Close the descriptors; copies stay."""
+        """Close the file descriptors. Copies of the ruleset stay valid."""
         for descriptor in (self.ruleset, *self._descriptors):
             os.close(descriptor)
 
 
 class Rulesets:
-    """The rulesets that are kept, of one process. INVARIANT: no copy is made of one that is not current."""
+    """Cache of the rulesets of this process. INVARIANT: only a current ruleset is copied."""
 
     def __init__(self) -> None:
         self._cache: dict[tuple[Walls, int, int], Built] = {}
         self._lock = allocate_lock()
 
     def copy(self, walls: Walls, version: int) -> tuple[int, tuple[str, ...]]:
-        """Return a ruleset for one command, which the caller closes, and the gaps. Raises OSError, Unenforceable."""
+        """Return a copy of the ruleset for one command, and its gaps. The caller must close the copy.
+
+        Raises OSError, Unenforceable.
+        """
         key = (walls, version, os.geteuid())
         with self._lock:
             built = self._cache.pop(key, None)
             if built is not None and not built.is_current():
                 built.close()
                 built = None
-            self._cache[key] = built = built or Built(walls, version)  # the one used last stands last
+            self._cache[key] = built = built or Built(walls, version)  # the most recently used is last
             while len(self._cache) > MOST_KEPT:
                 self._cache.pop(next(iter(self._cache))).close()
             return os.dup(built.ruleset), built.gaps
 
 
 def _gaps(walls: Walls, hidden: frozenset[str], readable_paths: ReadablePaths) -> tuple[str, ...]:
-    """Return a sentence for each path that Landlock cannot hide."""
+    """Return a sentence for each path that Landlock cannot hide or protect as requested."""
     gaps = []
     for path in sorted(hidden):
         folder = next((folder for folder in walls.writable if is_within(path, folder)), None)
@@ -282,7 +292,7 @@ def _gaps(walls: Walls, hidden: frozenset[str], readable_paths: ReadablePaths) -
 
 
 def _usable(walls: Walls) -> dict[str, State | None]:
-    """Return the state of each path that may be written or is shown."""
+    """Return the state of each writable or shown path."""
     return {path: _found_at(path, follow=False) for path in (*walls.writable, *walls.show)}
 
 
@@ -303,9 +313,9 @@ def _identity(status: os.stat_result) -> State:
 
 
 def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
-    """Return the time of the last change of each folder, in nanoseconds, 0 for a missing one.
+    """Return the modification time of each folder in nanoseconds, 0 for a missing one.
 
-    `None` if a folder was changed so shortly before `now` that it may change again and keep its time.
+    `None` if a folder changed so shortly before `now` that another change may not alter its time.
     """
     times = []
     for path in folders:
@@ -317,37 +327,37 @@ def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
 
 
 def _path_descriptors(paths: tuple[str, ...]) -> list[int]:
-    """Open the paths that have rules, so that a replacement cannot get the same inode number."""
+    """Return open file descriptors of the paths with rules. They prevent a replacement from getting the same inode number."""
     descriptors = []
     for path in paths:
         try:
             descriptors.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
-        except OSError:  # it is not there, and the ruleset knows
+        except OSError:  # missing: the ruleset has no rule for it
             pass
     return descriptors
 
 
-# Reading everything but what is hidden. Landlock only allows, so a hidden path is one that no allowed folder holds: the folders
-# above it are gone through, and each of their other entries is allowed by itself. What is made in such a folder later is not in
-# the list, and so unreadable.
+# Allow reading everything except hidden paths. Landlock has only rules that allow. So the folders above a hidden path are
+# not allowed as a whole; each of their other entries gets its own rule instead. A file that is created in such a folder
+# later has no rule, and so is unreadable.
 
 
 class ReadablePaths(Record):
-    """The readable paths."""
+    """The paths that a ruleset lets a command read."""
 
     whole_paths: Mapping[str, State | None]
-    """Files and folders, these with everything below. With what was found there, None where nothing was."""
+    """Readable files, and folders with everything below, each with its state; `None` if it is missing."""
     listed_folders: Mapping[str, Mapping[str, State] | None]
-    """Folders above something hidden: their names may be listed, nothing more. With their entries, see `_entries`."""
+    """Folders above a hidden path, with their entries (see `_entries`). A command may list their names only."""
     too_large: tuple[str, ...]
-    """Folders above something hidden that have too many entries to go through: of these nothing may be read."""
+    """Folders above a hidden path with too many entries. Their content is not readable."""
 
 
 def readable(hidden: frozenset[str], show: Mapping[str, State | None]) -> ReadablePaths:
-    """Return the readable paths: all but `hidden`, and `show` below those. Devices are never included.
+    """Return the readable paths: all paths except `hidden`, plus `show` below these. Devices are never included.
 
-    All paths are absolute and resolved; `show` maps them to their state. Links in the listed folders are left out,
-    since their targets are allowed at their own place. A folder that cannot be listed allows nothing.
+    All paths are absolute and resolved; `show` maps them to their state. Links in the listed folders are left out, since
+    their targets have their own rules. No entry of a folder that cannot be listed is readable.
     """
     closed = hidden | {DEVICES}
     above = {parent for path in closed for parent in parents(path)}
@@ -360,7 +370,7 @@ def readable(hidden: frozenset[str], show: Mapping[str, State | None]) -> Readab
 
 
 class _Found:
-    """The list while it grows."""
+    """The readable paths while they are being collected."""
 
     def __init__(self) -> None:
         self.whole_paths: dict[str, State | None] = {}
@@ -368,7 +378,7 @@ class _Found:
         self.too_large: list[str] = []
 
     def go(self, paths: Mapping[str, State | None], closed: frozenset[str], above: set[str]) -> None:
-        """Allow each of `paths`, or what is not closed below it."""
+        """Add each of `paths`. For a folder above a closed path, add its other entries instead."""
         for path, state in paths.items():
             if path in closed:
                 continue
@@ -383,9 +393,9 @@ class _Found:
 
 
 def _entries(folder: str) -> dict[str, State] | None:
-    """Return the names in a folder that are not links, with their state; `None` if there are too many.
+    """Return the names and states of a folder's entries that are not links; `None` if there are too many.
 
-    The kernel is queried for each: in the list of a folder, some file systems (FUSE) have one number for all.
+    Each entry is queried with stat, since some file systems (FUSE) give all listed entries the same inode number.
     """
     states: dict[str, State] = {}
     try:
@@ -395,13 +405,13 @@ def _entries(folder: str) -> dict[str, State] | None:
                     return None
                 if not entry.is_symlink() and (identity := _found_at(entry.path, follow=False)) is not None:
                     states[entry.name] = identity
-    except OSError:  # not a folder, gone, or not ours to list
+    except OSError:  # not a folder, missing, or not permitted
         return {}
     return states
 
 
 def parents(path: str) -> list[str]:
-    """Return every folder above an absolute path, the nearest first; none for the root."""
+    """Return every folder above an absolute path, nearest first. Empty for the root."""
     folders = []
     while path != "/":
         path = os.path.dirname(path)

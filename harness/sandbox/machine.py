@@ -1,4 +1,4 @@
-"""Machine: the walls that this machine can enforce. `probe` measures them by trying, on a thread that is thrown away."""
+"""Machine: the walls that this machine can enforce. `probe` tests them by entering some on a temporary thread."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.sandbox.landlock import ReadablePaths
 from harness.sandbox.system_calls import ARCHITECTURES
 
 LEAST_LANDLOCK = 3
-"""The first version that sees files being cut short (Linux 6.2); below it a reader could empty them."""
+"""First version that controls truncation (Linux 6.2). With an older one, a reader could empty files."""
 SIGNALS_LANDLOCK = 6
-"""The first version that keeps signals and abstract Unix sockets inside (Linux 6.12)."""
+"""First version that confines signals and abstract Unix sockets (Linux 6.12)."""
 
 WHY_NO_LANDLOCK = {
     errno.ENOSYS: "this kernel has no Landlock (Linux 6.2 or newer is needed)",
@@ -30,20 +30,20 @@ class Machine(Record):
     """The walls that this machine can enforce."""
 
     landlock: int
-    """The version of Landlock's interface; 0: none."""
+    """Version of Landlock's interface. 0 without Landlock."""
     seccomp: str
-    """The architecture whose system calls can be filtered; empty: none."""
+    """Architecture for the system call filter. Empty if system calls cannot be filtered."""
     bubblewrap: str | None = None
-    """The path of a bwrap that works, empty: none; None: not tried yet, it is when walls demand it."""
+    """Path of a working bwrap, empty if there is none. `None` if it is untested; it is tested when walls require it."""
     reasons: tuple[str, ...] = ()
-    """Reasons for missing abilities, in words."""
+    """Reasons for missing abilities."""
 
 
 @cache
 def probe() -> Machine:
-    """Return the walls that this machine enforces for this process, measured once by building them.
+    """Return the walls that this machine enforces for this process. They are tested once.
 
-    Never raises: an ability that fails is missing, with its reason.
+    Never raises: an ability that fails counts as missing, and `reasons` says why.
     """
     if sys.platform != "linux":
         return Machine(landlock=0, seccomp="", bubblewrap="", reasons=(f"{sys.platform} has no Landlock",))
@@ -59,12 +59,12 @@ def probe() -> Machine:
 
 
 def enforces(machine: Machine) -> bool:
-    """Tell whether writing and the network can be walled."""
+    """Return whether the machine can confine writing and the network."""
     return bool(machine.seccomp) and (machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap))
 
 
 def hides_where_it_may_write(machine: Machine) -> bool:
-    """Say whether a file can be hidden in a folder that may be written; only bubblewrap can. Tried once, if not known."""
+    """Return whether a file can be hidden in a writable folder, which needs bubblewrap. Tests bubblewrap if necessary."""
     return bool(bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap)
 
 
@@ -77,7 +77,7 @@ def describe(machine: Machine) -> str:
 
 
 def missing(machine: Machine) -> tuple[str, ...]:
-    """Return the missing abilities and their reasons, a sentence each. Empty if all are there."""
+    """Return a sentence with the reason for each missing ability."""
     reasons = list(machine.reasons)
     if 0 < machine.landlock < LEAST_LANDLOCK:
         reasons.append(
@@ -94,7 +94,7 @@ def missing(machine: Machine) -> tuple[str, ...]:
 
 
 def _landlock() -> tuple[int, str]:
-    """Return the version and an empty text, or 0 and why there is none."""
+    """Return the version of Landlock and an empty string, or 0 and the reason why it does not work."""
     try:
         version = kernel.landlock_version()
         nothing = ReadablePaths(whole_paths={}, listed_folders={}, too_large=())
@@ -120,7 +120,7 @@ def _landlock() -> tuple[int, str]:
 
 
 def _seccomp() -> tuple[str, str]:
-    """Return the architecture and an empty text, or an empty text and why system calls cannot be filtered."""
+    """Return the architecture and an empty string, or an empty string and the reason why filtering does not work."""
     architecture = os.uname().machine
     if architecture not in ARCHITECTURES or sys.byteorder != "little" or sys.maxsize < 2**32:
         return "", f"no system call filter is written for this architecture ({architecture}), so the network stays open"
@@ -138,7 +138,7 @@ def _seccomp() -> tuple[str, str]:
 
 
 def _refusal(enter: Callable[[], None], attempt: Callable[[], object]) -> object:
-    """Return the error that `attempt` meets behind a wall, or one of putting it up; None if it was let through."""
+    """Return the error of `attempt` after `enter` on a new thread, or the error of `enter`. `None` if both succeeded."""
     errors: list[BaseException] = []
     done = allocate_lock()
     done.acquire()
@@ -147,7 +147,7 @@ def _refusal(enter: Callable[[], None], attempt: Callable[[], object]) -> object
         try:
             enter()
             attempt()
-        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - returned by the waiting thread
             errors.append(error)
         finally:
             done.release()

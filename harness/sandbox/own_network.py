@@ -1,9 +1,11 @@
-"""A network of its own for one command: only loopback, and a door in it at which the harness itself answers.
+"""A separate network for one command. It has only loopback, and one listener (the door) at which harness answers.
 
-A network namespace (network_namespaces(7)) has no way out. A socket belongs for ever to the namespace that it was made in,
-so a listener which the child makes there, and hands over before it becomes the command, is answered from outside: no bridge
-runs inside. Without CAP_SYS_ADMIN that takes a user namespace as well (user_namespaces(7)), which only a process with one
-thread may make; so all of this happens in the child, between fork and exec.
+A network namespace (network_namespaces(7)) has no connection to the outside. But a socket always belongs to the namespace
+in which it was created. So the child creates a listener in its namespace and passes it to harness before it becomes the
+command. Harness answers from outside, and no bridge runs inside.
+
+Without CAP_SYS_ADMIN, this also needs a user namespace (user_namespaces(7)), which only a process with one thread can
+create. So all of this happens in the child, between fork and exec.
 """
 
 from __future__ import annotations
@@ -24,28 +26,28 @@ NEW_USER = 0x10000000  # CLONE_NEWUSER
 GET_FLAGS, SET_FLAGS = 0x8913, 0x8914  # SIOCGIFFLAGS, SIOCSIFFLAGS of <linux/sockios.h>
 UP = 0x1  # IFF_UP of <linux/if.h>
 DOOR = ("127.0.0.1", 3128)
-"""Address of the proxy in every such network, its only program."""
+"""Address of the proxy in every such network. Nothing else is reachable there at the start."""
 WAITING = 1024
-"""Connections that may wait at the door."""
+"""Maximum number of connections that wait to be accepted at the door."""
 _GOOD = b"+"
 _MAX_SAID = 200
 
 
 class OwnNetwork:
-    """A network that is still to be made. Close it when its command is over, or was not started."""
+    """A network that the child of one command will create. Close it after the command, or if it was not started."""
 
     def __init__(self) -> None:
-        """Make the way over which the door is handed. Raises OSError."""
+        """Create the socket pair over which the child passes the door. Raises OSError."""
         kernel.load_for_namespaces()
         self._near, self._far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._user, self._group = os.geteuid(), os.getegid()
         self._capabilities = kernel.capabilities()
 
     def make(self) -> None:
-        """Put the calling process into a new network, and hand its door over. Raises OSError, which is told to `door` too.
+        """Move the calling process into a new network, and pass its door on. Raises OSError; `door` then raises it too.
 
-        INVARIANT: called by a child with one thread, before any wall is put up. It has no more rights over the rest of the
-        machine than before, and none that would change this network.
+        INVARIANT: only a child with one thread calls this, before it enters any wall. Afterwards it has no more rights
+        over the rest of the machine than before, and no right to change this network.
         """
         try:
             is_apart = _leave(self._user, self._group)
@@ -64,8 +66,8 @@ class OwnNetwork:
             raise
 
     def door(self) -> socket.socket:
-        """Return the listener that was made inside. Raises OSError where there is none: the text says why."""
-        self._far.close()  # a child that ended early has left nothing, and is not waited for
+        """Return the listener that the child created. Raises OSError, with the reason, if there is none."""
+        self._far.close()  # otherwise `recvmsg` would wait forever for a child that ended early
         message, rights, _flags, _address = self._near.recvmsg(_MAX_SAID, socket.CMSG_SPACE(4))
         for level, kind, data in rights:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -76,13 +78,13 @@ class OwnNetwork:
         raise OSError(int(number) if number.isdigit() else errno.EIO, words or "it ended before it had a network")
 
     def close(self) -> None:
-        """Close both ends. May be called again."""
+        """Close both ends of the socket pair. May be called more than once."""
         self._near.close()
         self._far.close()
 
 
 def _leave(user: int, group: int) -> bool:
-    """Leave the network of the machine; say whether that took a user namespace, in which one has every capability."""
+    """Leave the network of the machine. Return whether that needed a user namespace, which gives every capability in it."""
     try:
         kernel.new_namespaces(NEW_NETWORK)
     except OSError as error:
@@ -101,7 +103,7 @@ def _leave(user: int, group: int) -> bool:
 
 
 def _drop_gained(capabilities: int) -> None:
-    """Give up every capability but those that were `capabilities` and that commands keep. Raises OSError."""
+    """Drop all capabilities except those of `capabilities` that commands may keep. Raises OSError."""
     kernel.forbid_new_privileges()
     kernel.keep_capabilities(capabilities & KEPT_BITS)
 
@@ -115,9 +117,9 @@ def _loopback_up() -> None:
 
 @cache
 def why_none() -> str:
-    """Return the reason why commands cannot have a network of their own on this machine. Empty if they can.
+    """Return the reason why commands cannot have separate networks on this machine. Empty if they can.
 
-    Measured once, in a child process.
+    Tested once, in a child process.
     """
     import subprocess
 
@@ -134,7 +136,7 @@ def why_none() -> str:
         child = subprocess.Popen("/bin/true", preexec_fn=make_and_end, env={})  # noqa: PLW1509 - it never becomes `true`
         child.wait()
     except (OSError, subprocess.SubprocessError):
-        pass  # what it was is told by the network
+        pass  # `door` raises the reason
     try:
         network.door().close()
     except OSError as error:

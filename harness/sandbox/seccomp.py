@@ -1,10 +1,11 @@
-"""The system call filter of confined commands: it refuses by number what Landlock does not see.
+"""The system call filter of confined commands. It refuses calls by number that Landlock does not control.
 
-A filter is a program for the kernel's classic BPF machine (seccomp(2), <linux/filter.h>), written here as a binary search
-over call numbers: the kernel walks it once for every number when it is installed, so that a list would cost a
-tenth of starting a command. What is refused answers EPERM ("Operation not permitted"), while Landlock answers EACCES
-("Permission denied"), so that a person can tell the two. Only the lower half of an argument is looked at where the kernel
-itself takes an `int`.
+A filter is a program for the kernel's classic BPF machine (seccomp(2), <linux/filter.h>). Here it is a binary search over
+call numbers: on installation the kernel runs it once for every number, so that a linear list would take a tenth of the time
+of starting a command.
+
+A refused call fails with EPERM ("Operation not permitted"). Landlock uses EACCES ("Permission denied"), so users can
+distinguish the two. If the kernel takes an argument as `int`, the filter checks only its lower half.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from harness.sandbox.system_calls import (
     numbers_of,
 )
 
-# <linux/bpf_common.h>: the five instructions that are needed.
+# <linux/bpf_common.h>: the required instructions.
 LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 IF_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
@@ -38,7 +39,7 @@ IF_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
 KEEP_BITS = 0x54  # BPF_ALU | BPF_AND | BPF_K
 JUMP = 0x05  # BPF_JMP | BPF_JA
 RETURN = 0x06  # BPF_RET | BPF_K
-# <linux/seccomp.h>: what a filter answers, and where struct seccomp_data holds what it looks at.
+# <linux/seccomp.h>: the answers of a filter, and the offsets of its input in struct seccomp_data.
 KILL = 0x80000000  # SECCOMP_RET_KILL_PROCESS
 REFUSE = 0x00050000  # SECCOMP_RET_ERRNO, with the number of the error in the lower half
 ALLOW = 0x7FFF0000
@@ -47,72 +48,75 @@ ARCHITECTURE_AT = 4
 ARGUMENTS_AT = 16
 
 Code = bytes
-"""Whole instructions of eight bytes each, that end with an answer."""
+"""Instructions of eight bytes each. A complete program ends with an answer."""
 
 UNIX, INTERNET, INTERNET_6, NETLINK = 1, 2, 10, 16  # address families of <linux/socket.h>
 NETWORK_FAMILIES = (UNIX, INTERNET, INTERNET_6, NETLINK)
-STREAM, SEQUENCED = 1, 5  # socket types; the others of a pair can be sent to any name
+STREAM, SEQUENCED = 1, 5  # socket types; a pair of another type could send to any named socket
 SOCKET_TYPE_BITS = 0xF
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET and _NEWTIME of <linux/sched.h>."""
 EXIT_SIGNAL_BITS = 0xFF
-"""Bits of a signal in the flags of clone(2). CLONE_NEWTIME is among them, but exists for unshare(2) only."""
+"""Bits of the exit signal in the flags of clone(2). CLONE_NEWTIME has one of these bits, but works only in unshare(2)."""
 FILE_LOCKS = 10
-"""RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (process/hardening.py)."""
+"""RLIMIT_LOCKS of <asm-generic/resource.h>. It has no effect in the kernel; harness marks commands with it
+(process/hardening.py)."""
 
 ALWAYS: Final = (
-    # A ring makes calls, sockets among them, that no filter sees.
+    # Calls through a ring, including those for sockets, bypass the filter.
     "io_uring_setup io_uring_enter io_uring_register "
-    # Into other processes: Landlock refuses those outside; inside nothing needs them but debuggers.
+    # Access to other processes. Landlock refuses it outside of the domain; inside, only debuggers need it.
     "ptrace process_vm_readv process_vm_writev pidfd_getfd "
-    # Around Landlock: a file by its handle has no path, and mounts would move what paths mean.
+    # Ways around Landlock: a file handle has no path, and mounts change the meaning of paths.
     "open_by_handle_at mount umount2 pivot_root move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick "
     "mount_setattr setns "
-    # Into the kernel, and into other programs' keys.
+    # Access to the kernel, and to the keys of other programs.
     "bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module "
     "delete_module iopl ioperm reboot swapon swapoff acct quotactl quotactl_fd"
 )  # fmt: skip
 METADATA: Final = (
     "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat setxattr lsetxattr "
     "fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr "
-    # Memory, queues and semaphores of other programs; a new one outlives the command.
+    # Shared memory, queues and semaphores of other programs. New ones would outlive the command.
     "shmget shmat shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink"
 )
-"""System calls that change metadata without opening the file for writing, which Landlock does not see."""
+"""System calls that change metadata without opening a file for writing, and shared memory. Landlock does not control them.
+"""
 SCHEDULES: Final = "sched_setaffinity sched_setattr sched_setparam sched_setscheduler"
-"""System calls that set when and where a process runs; they could slow any process of the user for good.
+"""System calls that set when and where a process runs. They could slow any process of the user permanently.
 
-A filter cannot tell a thread's own number from another: programs that set their threads' places do without. The
-number 0, the calling thread, is let through.
+They are allowed only with the ID 0, the calling thread. A filter cannot recognize other IDs of the same program, so
+programs cannot set the affinity of their other threads.
 """
 PRIORITIES: Final = {"setpriority": 0, "ioprio_set": 1}
-"""The same, with PRIO_PROCESS of <linux/resource.h> and IOPRIO_WHO_PROCESS of <linux/ioprio.h> in front."""
+"""System calls for priorities, with the value of their first argument that selects one process: PRIO_PROCESS of
+<linux/resource.h> and IOPRIO_WHO_PROCESS of <linux/ioprio.h>. They have the same restriction as SCHEDULES."""
 SIGNALS: Final = "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
 
 
 class Calls(Record):
-    """Kinds of system calls that a filter lets through."""
+    """Kinds of system calls that a filter allows."""
 
     network: bool
     sockets: bool
-    """Unix sockets that have a name. A connected pair is always possible."""
+    """Whether Unix sockets with a name are allowed. A connected pair is always possible."""
     metadata: bool
-    """Modes, owners, times and attributes of files, and the memory that programs share by key."""
+    """Whether changing modes, owners, times and attributes of files, and using shared memory, is allowed."""
     signals: bool
     terminal: bool = False
-    """The modes of a terminal of its own, where `metadata` is not allowed."""
+    """Whether changing the modes of the command's own terminal is allowed even without `metadata`."""
 
 
 @lru_cache(maxsize=32)
 def program(architecture: str, calls: Calls) -> bytes:
-    """Return the filter for a command of `architecture` (a key of ARCHITECTURES; ValueError otherwise).
+    """Return the filter for a command of `architecture`, a key of ARCHITECTURES. Raises ValueError for another one.
 
-    Calls of another architecture (32-bit programs) end the process. Calls that are newer than this module answer
-    ENOSYS, as on an older kernel: one of them could be the way around.
+    A call of another architecture (by a 32-bit program) kills the process. A call that is newer than this module fails
+    with ENOSYS, as on an older kernel, since it could bypass the filter.
     """
     numbers = numbers_of(architecture)
     answers = {numbers[name]: code for name, code in _answers(calls).items() if name in numbers}
-    # A search needs the borders between ranges of equal answers.
+    # The search needs the borders between ranges of numbers with equal answers.
     borders: list[tuple[int, Code]] = []
     for number in (0, *(n + step for n in answers for step in (0, 1)), FIRST_UNKNOWN):
         answer = answers.get(number, _answer(ALLOW)) if number < FIRST_UNKNOWN else _refuse(errno.ENOSYS)
@@ -131,7 +135,7 @@ def program(architecture: str, calls: Calls) -> bytes:
 
 
 def _answers(calls: Calls) -> dict[str, Code]:
-    """Return the answers to the system calls that are not let through."""
+    """Return the code for each system call that is not always allowed, by name."""
     refused = ALWAYS.split()
     refused += [] if calls.metadata else METADATA.split()
     refused += [] if calls.signals else SIGNALS.split()
@@ -147,7 +151,7 @@ def _answers(calls: Calls) -> dict[str, Code]:
         | own_priority
         | {
             "clone": _load(0) + _unless_bits(NEW_NAMESPACES & ~EXIT_SIGNAL_BITS),
-            # Its flags lie in memory, where no filter can look. C libraries and Go fall back to clone.
+            # A filter cannot read its flags, which are in memory. C libraries and Go fall back to clone.
             "clone3": _refuse(errno.ENOSYS),
             "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
             "ioctl": _load(1) + requests,
@@ -161,7 +165,7 @@ def _answers(calls: Calls) -> dict[str, Code]:
 
 
 def _requests(calls: Calls) -> Code:
-    """Answer to an ioctl, by a list of requests; of what may change more than files hold, also of types of requests."""
+    """Return the code for ioctl. It allows listed requests, and also types of requests for writers and own terminals."""
     if not (calls.metadata or calls.terminal):
         return _one_of(LOOKING_REQUESTS)
     types = WRITERS_REQUEST_TYPES if calls.metadata else (TERMINAL_REQUEST_TYPE,)
@@ -171,14 +175,15 @@ def _requests(calls: Calls) -> Code:
 
 
 def _own_priority(which: int) -> Code:
-    """Answer to a call whose first argument says of what it speaks, `which` being one process, and whose second of whom."""
+    """Return the code for a call of PRIORITIES: it must select one process (`which`), with the ID 0 for itself."""
     return _load(0) + _if(IF_EQUAL, which, _load(1) + _one_of((0,)), _refuse(errno.EPERM))
 
 
 def _own_limits() -> Code:
-    """Answer to prlimit64(pid, resource, new, old): own limits alone, and the mark may be read, but not changed.
+    """Return the code for prlimit64(pid, resource, new, old).
 
-    With a limit on its files or its time the harness could be stopped. `new` is an address, of two halves.
+    Only own limits are allowed: with limits on files or time, a command could stop harness. The mark FILE_LOCKS may be
+    read but not changed, so `new` must be NULL. It is an address, so both halves are checked.
     """
     change = _load(2) + _if(IF_EQUAL, 0, _load_upper(2) + _one_of((0,)), _refuse(errno.EPERM))
     own_change = _load(1) + _if(IF_EQUAL, FILE_LOCKS, change, _answer(ALLOW))
@@ -186,14 +191,14 @@ def _own_limits() -> Code:
 
 
 def _pair_type(calls: Calls) -> Code:
-    """A connected pair of datagram sockets can be sent to any name, so it counts as a socket with a name."""
+    """Return the code for the type of a socketpair. A datagram pair can send to any named socket, so it counts as named."""
     if calls.sockets:
         return _answer(ALLOW)
     return _load(1) + _step(KEEP_BITS, SOCKET_TYPE_BITS) + _one_of((STREAM, SEQUENCED))
 
 
 def _step(operation: int, constant: int, yes: int = 0, no: int = 0) -> Code:
-    """Return one instruction: struct sock_filter of <linux/filter.h>."""
+    """Return one instruction (struct sock_filter of <linux/filter.h>). `yes` and `no` are jump distances."""
     return struct.pack("=HBBI", operation, yes, no, constant)
 
 
@@ -206,7 +211,7 @@ def _refuse(error: int) -> Code:
 
 
 def _load(argument: int) -> Code:
-    """Load the lower half of an argument; both architectures are little-endian."""
+    """Return code that loads the lower half of an argument. Both architectures are little-endian."""
     return _step(LOAD, ARGUMENTS_AT + 8 * argument)
 
 
@@ -215,7 +220,7 @@ def _load_upper(argument: int) -> Code:
 
 
 def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:
-    """Return a branch. A conditional jump reaches 255 instructions far, a plain one any distance."""
+    """Return a branch. A conditional jump reaches at most 255 instructions, an unconditional one any distance."""
     length = len(otherwise) // 8
     if length <= 255:
         return _step(condition, constant, length, 0) + otherwise + then
@@ -223,7 +228,7 @@ def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:
 
 
 def _answer_for(values: Iterable[int], answer: Code, otherwise: Code) -> Code:
-    """Return one answer for the values, and another for all else."""
+    """Return code that gives `answer` for the values, and `otherwise` for all others."""
     for value in values:
         otherwise = _if(IF_EQUAL, value, answer, otherwise)
     return otherwise

@@ -1,12 +1,13 @@
-"""Numbers of the kernel that seccomp.py speaks about: system calls, a row each, on x86_64 and aarch64; requests of ioctl(2)."""
+"""Numbers of the kernel for seccomp.py: system calls on x86_64 and aarch64, and requests of ioctl(2) and fcntl(2)."""
 
 from __future__ import annotations
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The architecture as a filter sees it (AUDIT_ARCH_* of <linux/audit.h>), by its name in uname(2)."""
+"""The number of an architecture in a filter (AUDIT_ARCH_* of <linux/audit.h>), by its name in uname(2)."""
 
 FIRST_UNKNOWN = 470
-"""From here on a call is newer than this table (Linux 6.18), on both; x32 numbers (from 0x40000000 on) lie above it too."""
+"""First number of calls newer than this table (Linux 6.18), for both architectures. The x32 numbers (0x40000000 and up)
+are above it too."""
 
 NUMBERS = {
     # name: (x86_64, aarch64); None where the architecture has no such call. <asm/unistd_64.h>, <asm-generic/unistd.h>
@@ -109,12 +110,12 @@ NUMBERS = {
 
 
 def numbers_of(architecture: str) -> dict[str, int]:
-    """Return the number of every call of the table that the architecture has. Raises ValueError for an unknown one."""
+    """Return the numbers of the architecture's calls, by name. Raises ValueError for an unknown architecture."""
     column = list(ARCHITECTURES).index(architecture)
     return {name: number for name, row in NUMBERS.items() if (number := row[column]) is not None}
 
 
-TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste
+TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste text
 LOOKING_REQUESTS = (
     0x5401, 0x802C542A,      # TCGETS and TCGETS2, by which isatty(3) asks
     0x540F, 0x5429, 0x5413,  # TIOCGPGRP, TIOCGSID, TIOCGWINSZ
@@ -124,25 +125,25 @@ LOOKING_REQUESTS = (
     0xC020660B, 0x0002,      # FS_IOC_FIEMAP, FIGETBSZ: where a file's blocks are, and how long
     0xB701, 0xB702, 0xB703, 0xB704,  # NS_GET_USERNS, _PARENT, _NSTYPE, _OWNER_UID, as lsns asks them
 )  # fmt: skip
-"""All that readers may ask: flags, labels, snapshots and keys can be set by others, and the owner of a descriptor's signals."""
+"""The requests for readers. Others can set flags, labels, snapshots, keys and the owner of a descriptor's signals."""
 
 WRITERS_REQUESTS = (
-    0x40049409, 0x4020940D, 0xC0189436,  # FICLONE, FICLONERANGE and FIDEDUPERANGE of cp(1): into what was opened for writing
-    0x40086602, 0x401C5820,              # FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR: a file's attributes, as its mode
+    0x40049409, 0x4020940D, 0xC0189436,  # FICLONE, FICLONERANGE and FIDEDUPERANGE of cp(1), whose target is open for writing
+    0x40086602, 0x401C5820,              # FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR: attributes of a file, similar to its mode
 )  # fmt: skip
 REQUEST_TYPE_BITS = 0xFF00
 TERMINAL_REQUEST_TYPE = 0x54
 WRITERS_REQUEST_TYPES = (
-    TERMINAL_REQUEST_TYPE,  # descriptors, and terminals of their own, but for TYPE_INTO_TERMINAL
+    TERMINAL_REQUEST_TYPE,  # file descriptors and own terminals, except for TYPE_INTO_TERMINAL
     0x89,  # sockets
 )
-"""Types (bits 8 to 15 of a request). Besides LOOKING_REQUESTS, these are all that writers may ask.
+"""Types of requests (bits 8 to 15) that writers may use in addition to LOOKING_REQUESTS and WRITERS_REQUESTS.
 
-What file systems do by themselves is refused: they make snapshots that show what is hidden (btrfs), copy a file by its name
-(ocfs2), empty one that was opened for reading (f2fs), or make it read-only for good (verity).
+Requests of single file systems are refused. With these a command could make snapshots that reveal hidden files (btrfs),
+copy a file by name (ocfs2), empty a file that is open for reading (f2fs), or make it permanently read-only (verity).
 """
 
 LEASES = (1024, 1040)
-"""F_SETLEASE and F_SETDELEG: while a lease is held, opening the file waits for its holder, for 45 s each time (fcntl(2))."""
+"""F_SETLEASE and F_SETDELEG. While a process has a lease, every other open of the file waits up to 45 s (fcntl(2))."""
 SIGNAL_OWNERS = (8, 10, 15)
-"""F_SETOWN, F_SETSIG and F_SETOWN_EX: whom the kernel tells of input, and by which signal; SIGKILL is one."""
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX: the process that the kernel signals on input, and the signal, even SIGKILL."""

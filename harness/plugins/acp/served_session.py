@@ -123,7 +123,7 @@ class ServedSession:
         self._is_busy.release()
 
     def cancel(self) -> None:
-        """Ask the running task, if there is one, to stop. Each task is asked at most once."""
+        """Ask the running task, if there is one, to stop. A repeated call has no effect."""
         if self._is_busy.locked() and not self._is_asked_to_stop:
             self._stop()
 
