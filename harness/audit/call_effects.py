@@ -88,7 +88,7 @@ MOST_PATHS = 5
 
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
-    """Return in words where a call could write and what it could reach; with `outside` also what it read."""
+    """Return in words the places that a call could write and reach, with `outside` also the files that it read."""
     parts = [f"read {_name_list(reach.reads)}"] if outside and reach.reads else []
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
     if places:

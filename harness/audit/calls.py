@@ -287,7 +287,7 @@ def count_of(record: LogRecord, name: str) -> int:
 
 
 def usage_in(record: LogRecord) -> Usage:
-    """Return the token usage in the record of a model reply."""
+    """Return the token usage in a record. Missing counts are 0."""
     return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 

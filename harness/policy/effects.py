@@ -275,7 +275,7 @@ def effects_of(
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
-    """Return the paths that are certainly accessed.
+    """Return the paths that the parts certainly access.
 
     Left out are words of a program that runs code, or is unknown, if they are only possibly files. Paths in the private
     temporary folder are left out too, since every command may write there.

@@ -1,8 +1,8 @@
 """JSON-RPC 2.0 with one message per line: strict parsing, and the reasons for refusals.
 
-Only a line that every parser interprets alike is passed on. These are refused: a batch, a duplicate key, two keys that differ
-only in case (equal to parsers in Go), a member unknown to JSON-RPC, bytes that are not UTF-8, a CR within a line (a
-line end to some parsers), deep nesting, an overlong line.
+Only a line that every parser interprets alike is passed on. These are refused: a batch, a duplicate key, two keys that
+differ only in case (equal to parsers in Go), a member unknown to JSON-RPC, bytes that are not UTF-8, a CR within a line
+(a line end to some parsers), deep nesting, an overlong line.
 """
 
 from __future__ import annotations

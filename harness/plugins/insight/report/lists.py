@@ -139,7 +139,7 @@ def _calls_that(*standings: CallStanding) -> Callable[[AuditedLogs, Figures], It
 
 
 class _Connection(Record):
-    """Result of a call's connections to one host."""
+    """The connections of a call to one host."""
 
     call: LoggedCall
     fields: Mapping[str, JsonValue]
