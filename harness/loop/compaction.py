@@ -51,9 +51,9 @@ class OlderPart(Record):
     request: tuple[Message, ...]
     """The request to the model, without tools: instructions, and the transcript."""
     prompt: str
-    """The user's message that is still being answered. It stays word for word, after the summary.
+    """The last user message of the range. It stays word for word, after the summary.
 
-    Empty if the summarized turn is finished.
+    Empty if the whole conversation is summarized and its last turn is finished.
     """
     attachments: tuple[Attachment, ...] = ()
     """Attachments of the prompt."""

@@ -59,7 +59,7 @@ class HelpersUse(Record):
     """Usage of a run's helpers, which counts against the limits of their caller."""
 
     turns: int = 0
-    """Requests, and tries of them."""
+    """Number of requests and retries."""
     refusals: int = 0
     usage: Usage = Usage()
 

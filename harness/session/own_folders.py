@@ -30,7 +30,7 @@ def fix_modes(state: State, tell: Callable[[str], None]) -> None:
 
 def _own_paths(state: State) -> Iterator[tuple[str, int]]:
     """Yield the harness's own paths, each with the mode bits to clear. Folders precede their content."""
-    yield state.config, stat.S_IWOTH  # other programs use it too: clear only the bit that a start requires to be clear
+    yield state.config, stat.S_IWOTH  # the user works there too: clear only the bit that prevents a start
     for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
         yield path, MAY_WRITE
     for path in (state.redaction_key, state.history):

@@ -302,8 +302,8 @@ _TAKE_TEMPORARY = frozenset(
 )
 """Programs whose operands may be known paths of the private temporary folder.
 
-INVARIANT: each takes an empty operand for a file that does not exist, and none makes a link there by what
-`_makes_no_link` lets pass: what is written below such a path stays in the folder.
+INVARIANT: each of them treats an empty operand as a file that does not exist, and none makes a link in that folder with
+arguments that `_makes_no_link` accepts. So files written below such a path stay in the folder.
 """
 
 

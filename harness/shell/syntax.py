@@ -1,4 +1,4 @@
-"""The syntax tree of a bash text, as records: what was written, without its quotes."""
+"""Records for the syntax tree of a bash text, after quote removal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Literal(Record):
 
     text: str
     quoted: bool
-    """Whether any quoting made them so: '..', "..", $'..' or a backslash."""
+    """Whether the characters were quoted in any way: '..', "..", $'..' or a backslash."""
 
 
 class Glob(Record):
@@ -32,34 +32,34 @@ class Glob(Record):
 
 
 class Parameter(Record):
-    """`$X`, `${X}` and the special ones of which the value is not a number; the name is without the dollar."""
+    """`$X`, `${X}`, or a special parameter whose value is not a number. `name` is without the dollar."""
 
     name: str
     quoted: bool
 
 
 class Modified(Record):
-    """`${X:-y}`, `${X%.md}` and their like, of which nothing in the operand expands."""
+    """`${X:-y}`, `${X%.md}` and similar expansions whose operand contains no expansion."""
 
     name: str
     operator: str
     """One of :- - :+ + % %% # ##."""
     operand: str
-    """Operand; for the last four operators a pattern with * and ?."""
+    """Operand. For the last four operators, a pattern with * and ?."""
     quoted: bool
 
 
 class Number(Record):
     """An expansion that always gives digits or an empty text: `$?`, `$#`, `${#X}`.
 
-    Never a sign: it cannot become an option.
+    Never a sign, so the word cannot become an option.
     """
 
     text: str
 
 
 class Arithmetic(Record):
-    """`$((...))`: an integer, where every name in it holds one."""
+    """`$((...))`: an integer, if every name in it has an integer value."""
 
     text: str
     expression: str
@@ -96,7 +96,7 @@ class Word(Record):
 
     @property
     def constant(self) -> str | None:
-        """The value of the word if no expansion is left in it, else None."""
+        """The value of the word if it contains no expansion, otherwise `None`."""
         parts = []
         for piece in self.pieces:
             if not isinstance(piece, Literal):
@@ -122,17 +122,17 @@ class Redirection(Record):
     """One redirection. Its target names a file, unless `copies_descriptor` or the operator (`<<`, `<<<`) says otherwise."""
 
     operator: str
-    """One of > >> >| < <> &> &>> >& <& <<< <<; `<<-` is given as `<<`, the tabs already removed."""
+    """One of > >> >| < <> &> &>> >& <& <<< <<. `<<-` becomes `<<`, with the tabs already removed."""
     descriptor: int | None
-    """The number in front, None if there is none."""
+    """File descriptor in front of the operator. `None` without one."""
     target: Word
-    """Target; for `<<` the body: one quoted Literal. Its `start` and `end` are then those of the raw body."""
+    """Target. For `<<`, the body as one quoted Literal, with the `start` and `end` of the raw body."""
     start: int
     end: int
 
     @property
     def copies_descriptor(self) -> bool:
-        """Whether it copies, moves or closes a descriptor (`2>&1`, `>&3-`, `>&-`); every other `>&word` opens a file.
+        """Whether it copies, moves or closes a file descriptor (`2>&1`, `>&3-`, `>&-`). Any other `>&word` opens a file.
 
         bash(1), "Duplicating File Descriptors".
         """
@@ -141,7 +141,7 @@ class Redirection(Record):
 
 
 class Simple(Record):
-    """A simple command; it may consist of assignments or redirections only."""
+    """A simple command. May consist of assignments or redirections only."""
 
     assignments: tuple[Assignment, ...]
     words: tuple[Word, ...]
@@ -168,7 +168,7 @@ class If(Record):
 
 
 class For(Record):
-    """`for NAME in WORDS`; without `in` the words are None: the loop is over `"$@"`."""
+    """`for NAME in WORDS`. Without `in`, `words` is `None`, and the loop is over `"$@"`."""
 
     name: str
     words: tuple[Word, ...] | None
@@ -187,7 +187,7 @@ class While(Record):
 
 
 class Case(Record):
-    """`case`: all patterns of all clauses, and all bodies (of a clause without commands, a Script without items)."""
+    """`case`: the patterns of all clauses, and their bodies. A clause without commands has a Script without items."""
 
     subject: Word
     patterns: tuple[Word, ...]
@@ -197,7 +197,7 @@ class Case(Record):
 
 
 class Test(Record):
-    """`[[ ... ]]`: the words between, operators among them as unquoted Literals; it evaluates no arithmetic."""
+    """`[[ ... ]]`: the words inside, with operators as unquoted Literals. It evaluates no arithmetic."""
 
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
@@ -208,12 +208,12 @@ Node: TypeAlias = Simple | CommandGroup | If | For | While | Case | Test
 
 
 class Pipeline(Record):
-    """Commands joined by `|` or `|&`; `!` and `time` in front are part of the text only."""
+    """Commands joined by `|` or `|&`. `!` and `time` in front are only in `text`."""
 
     commands: tuple[Node, ...]
     text: str
     errors_too: bool = False
-    """Whether one of them is joined by `|&`, so that what it complains of is read by the next."""
+    """Whether `|&` joins any of them, so that the next command reads stderr too."""
 
 
 class Connector(Enum):
@@ -229,7 +229,7 @@ class AndOr(Record):
     first: Pipeline
     rest: tuple[tuple[Connector, Pipeline], ...]
     background: bool
-    """Whether it is ended by `&`."""
+    """Whether `&` ends it."""
     text: str
 
 

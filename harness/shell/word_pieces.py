@@ -1,6 +1,6 @@
-"""The pieces of a word; brace lists; and the quotes without expansions: '...', $'...', the backslash.
+"""Pieces of a word, brace lists, and quoting without expansions ('...', $'...', the backslash).
 
-Text between double quotes may expand: words.py reads it. See bash(1), QUOTING.
+words.py reads double quotes, since they may contain expansions. See bash(1), QUOTING.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.regex import regex
 from harness.shell.cursor import ALPHANUMERIC, END, Cursor
 from harness.shell.syntax import Glob, Literal, Piece
 
-# What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
+# Characters allowed after a continued line inside a word (cursor.py). None can belong to an expansion or pattern before it.
 _AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
 
 _ANSI_QUOTED = regex(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
@@ -31,7 +31,7 @@ _LIST = regex(rf"\{{({_PART}(?:,{_PART})+)\}}")
 _NUMBERS = regex(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.-?([0-9]{1,9}))?\}")
 _LETTERS = regex(r"\{(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z]))\}")
 IN_FRONT_OF_BRACES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+^*?-}")
-"""Characters behind which bash reads a brace as it does after any other text."""
+"""Characters after which a brace has its usual meaning in bash."""
 
 
 class Pieces:
@@ -43,17 +43,17 @@ class Pieces:
         self.items: list[Piece] = []
         self.start = start
         self.open_bracket = False
-        """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
+        """Whether an unquoted `[` was read as a literal. If so, no unquoted `]` may follow in the same word."""
         self.parameter_end = -1
-        """End of the last expansion without braces: characters joined to it could be part of it."""
+        """End of the last expansion without braces. Characters joined to it could belong to it."""
         self.takes_braces = takes_braces
-        """Whether bash takes brace lists apart here."""
+        """Whether bash expands brace lists here."""
         self._braces: list[tuple[int, tuple[str, ...]]] = []
         self._texts: list[str] = []
         self._quoted = False
 
     def literal(self, text: str, *, quoted: bool) -> None:
-        """Add characters; neighbours of the same kind become one piece."""
+        """Add characters. Adjacent characters with the same quoting become one piece."""
         if self._texts and self._quoted is not quoted:
             self._flush()
         self._quoted = quoted
@@ -71,16 +71,16 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """Number of words that the brace lists make of this one."""
+        """Number of words to which the brace lists expand this one."""
         return prod(len(texts) for _, texts in self._braces)
 
     def add_braces(self, texts: tuple[str, ...]) -> None:
-        """Add a brace list: each resulting word has another one of the texts here."""
+        """Add a brace list: each resulting word has one of `texts` here."""
         self._flush()
         self._braces.append((len(self.items), texts))
 
     def finish(self) -> list[tuple[Piece, ...]]:
-        """Return the pieces of each word; there are several where a brace list was added."""
+        """Return the pieces of each resulting word. With brace lists there are several."""
         self._flush()
         places = [place for place, _ in self._braces]
         return [self._with(places, chosen) for chosen in product(*(texts for _, texts in self._braces))]
@@ -127,7 +127,7 @@ def single_quoted(cursor: Cursor, pieces: Pieces) -> None:
 
 
 def escaped(cursor: Cursor, pieces: Pieces) -> None:
-    """Read a backslash and the character behind it; none where a line is continued."""
+    """Read a backslash and the character after it, or skip a continued line."""
     following = cursor.text[cursor.position + 1]
     if following == END:
         raise cursor.stop("a backslash at the end")
@@ -181,7 +181,7 @@ def _ansi_character(match: re.Match[str]) -> str:
 
 
 class BraceList:
-    """One brace list in a word, and where it ends."""
+    """One brace list in a word, with the offset of its end."""
 
     __slots__ = ("end", "texts")
 
@@ -191,7 +191,7 @@ class BraceList:
 
 
 def brace_list_at(text: str, position: int, *, first: bool) -> BraceList | None:
-    """Return the list that begins at `position`, or None for what is not read; `first`: a word begins there, too."""
+    """Return the brace list at `position`, or `None` if it is not supported. `first`: the word begins there too."""
     if not first and text[position - 1] not in IN_FRONT_OF_BRACES:
         return None
     texts: tuple[str, ...] | None

@@ -1,7 +1,7 @@
 """The words of a bash text: their quotes, expansions, patterns and brace lists.
 
-bash splits words by their place in the grammar. Therefore no stream of tokens exists: the parser asks for the word
-that may come next. See POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
+In bash, the position in the grammar decides how words are split. So there is no separate tokenizer: the parser requests
+each word. See POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.shell.word_pieces import IN_FRONT_OF_BRACES, Pieces, ansi_quoted, b
 
 _METACHARACTERS = WORD_ENDS | frozenset("<>(")
 _AFTER_TILDE = _METACHARACTERS | frozenset("/")
-# A dollar in double quotes in front of one of these is a dollar.
+# Before one of these, a dollar in double quotes is literal.
 _AFTER_QUOTED_DOLLAR = frozenset(" \t\n\"'/.,%^+=:;&|<>)]}~\\")
 
 _ESCAPED_IN_DOUBLE_QUOTES = frozenset('$`"\\')
@@ -56,13 +56,13 @@ _QUESTION_MARK = Glob(text="?")
 
 
 class Commands(Protocol):
-    """The reader of the commands inside a word: the parser."""
+    """Reads the commands inside a word. Implemented by the parser."""
 
     def in_parentheses(self) -> Script:
-        """Read commands to the closing parenthesis, and past it."""
+        """Read commands up to and including the closing parenthesis."""
 
     def in_backquotes(self, text: str) -> Script:
-        """Read the commands of a text of its own."""
+        """Read the commands in backquotes, given as a separate text."""
 
 
 class WordReader:
@@ -75,12 +75,12 @@ class WordReader:
     # -- words
 
     def word(self) -> Word:
-        """Read the word that begins here; there must be one. Brace lists are not read: bash leaves them in some places."""
+        """Read the word that begins here. For places where bash does not expand brace lists: a brace list raises Stop."""
         (word,) = self.words(takes_braces=False)
         return word
 
     def words(self, *, takes_braces: bool = True) -> list[Word]:
-        """Read the word that begins here, and return all that its brace lists make of it."""
+        """Read the word that begins here. Return all words to which its brace lists expand."""
         cursor = self.cursor
         cursor.count_words(1)
         start = cursor.position
@@ -132,7 +132,7 @@ class WordReader:
         return done
 
     def _check_operator_behind(self, start: int) -> None:
-        """Stop where `(`, `<` or `>` directly behind a word may belong to it."""
+        """Raise Stop if `(`, `<` or `>` right after a word may belong to it."""
         cursor = self.cursor
         text = cursor.text
         raw = text[start : cursor.position]
@@ -162,7 +162,7 @@ class WordReader:
             self._dollar(pieces, quoted=False)
 
     def _dollar(self, pieces: Pieces, *, quoted: bool) -> None:
-        """Read the expansion that a dollar begins, or the dollar itself."""
+        """Read an expansion, or a literal dollar."""
         cursor = self.cursor
         match = _PARAMETER.match(cursor.text, cursor.position)
         if match:
@@ -176,7 +176,7 @@ class WordReader:
             pieces.append(Number(text=match.group()))
             cursor.position = pieces.parameter_end = match.end()
             if cursor.text[cursor.position] in "({[":
-                raise cursor.stop("a dollar that may begin an expansion")  # bash looks for `}` behind `"$${`
+                raise cursor.stop("a dollar that may begin an expansion")  # after `"$${`, bash looks for `}`
         elif (match := _MODIFIED.match(cursor.text, cursor.position)) is not None:
             name, default, word, cut, pattern = match.groups(default="")
             pieces.append(Modified(name=name, operator=default or cut, operand=word or pattern, quoted=quoted))
@@ -232,7 +232,7 @@ class WordReader:
         cursor.position += 2
         body = self._commands.in_parentheses()
         cursor.no_pending_here_document()
-        # bash 5.2 prints what is inside and reads that again; it loses the `;` of `$(cat <<E | wc; id` and its like.
+        # bash 5.2 prints the parsed commands and parses them again, which loses the `;` in `$(cat <<E | wc; id`.
         if cursor.here_documents and not _is_simple(body):
             raise cursor.stop("a here-document among other commands in a substitution", opening)
         cursor.here_documents = outside
@@ -241,7 +241,7 @@ class WordReader:
         return body
 
     def _backquoted(self, pieces: Pieces, *, quoted: bool) -> None:
-        """Read a substitution in backquotes as a text of its own."""
+        """Read a substitution in backquotes, whose commands are parsed as a separate text."""
         cursor = self.cursor
         match = _BACKQUOTED.match(cursor.text, cursor.position)
         if match is None:
@@ -256,7 +256,7 @@ class WordReader:
         cursor.position = match.end()
 
     def _double_quoted(self, pieces: Pieces) -> None:
-        """Read "...", in which `$`, backquotes and some backslashes mean something."""
+        """Read "...", in which `$`, backquotes and some backslashes keep their special meaning."""
         cursor = self.cursor
         text = cursor.text
         opening = cursor.position
@@ -331,7 +331,7 @@ class WordReader:
         if alone is not None and (alone.group() == "{}" or (behind_text and pieces.parameter_end != cursor.position)):
             if pieces.has_braces:
                 raise cursor.stop("a brace expansion")
-            # Bash leaves them alone: `{}` for find, `stash@{0}` for git, `/{/p` and `1{p}` for sed.
+            # Braces that bash does not expand: `{}` for find, `stash@{0}` for git, `/{/p` and `1{p}` for sed.
             char = alone.group()
             pieces.takes_braces = False
         elif cursor.position != pieces.start or following not in _METACHARACTERS:
@@ -341,7 +341,7 @@ class WordReader:
         cursor.position += len(char)
 
     def _brace_list(self, pieces: Pieces) -> None:
-        """Read `{a,b}` or `{1..3}` where bash takes it apart; what would join an expansion before it is not read."""
+        """Read `{a,b}` or `{1..3}`. Raises Stop if bash does not expand it here, or right after an expansion."""
         cursor = self.cursor
         brace_list = brace_list_at(cursor.text, cursor.position, first=cursor.position == pieces.start)
         if brace_list is None or not pieces.takes_braces or pieces.parameter_end == cursor.position:
@@ -388,16 +388,16 @@ class WordReader:
 
 
 def _is_simple(script: Script) -> bool:
-    """Say whether this is one simple command and nothing else."""
+    """Return whether a script is exactly one simple command."""
     item = script.items[0]
     alone = len(script.items) == 1 and not item.rest and not item.background and len(item.first.commands) == 1
     return alone and isinstance(item.first.commands[0], Simple)
 
 
 def check_no_array_element(cursor: Cursor, word: Word) -> None:
-    """Stop where bash reads on from `NAME[` to the `]`, past blanks: where there could be an assignment.
+    """Raise Stop for a word with `NAME[`. Where an assignment is possible, bash reads on to the `]`, past blanks.
 
-    Among redirections in front of a command it does so for some targets too.
+    It also does so for some targets of redirections in front of a command.
     """
     first = word.pieces[0]
     if not isinstance(first, Literal) or first.quoted:

@@ -1,9 +1,9 @@
-"""Text that is safe to show, and text that is read strictly. Nothing here opens a file.
+"""Making text safe to show, and strict parsing of text. Nothing here opens a file.
 
-Read `visible.py` first: what is shown goes through it.
-    look_alikes.py   what in a command is not what it seems
+Read `visible.py` first: all displayed text passes through it.
+    look_alikes.py   warnings about deceptive characters in a command
     strict_json.py   one JSON value
-    fields.py        what the fields of JSON and TOML may hold, and what is wrong with a value
+    fields.py        types and checks of fields in JSON and TOML
     toml_places.py   a TOML text, and the line of each key
-    amounts.py       numbers in words: how many, how long, how large
+    amounts.py       counts, durations and sizes in words
 """

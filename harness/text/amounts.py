@@ -1,4 +1,4 @@
-"""Numbers in words: how many of a thing, how long, how large."""
+"""Counts, durations and sizes in words."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ _MANY = 100_000
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 turn`, `2,000 turns`: a noun that takes an s, or its `plural`."""
+    """Return a count with its noun: `1 turn`, `2,000 turns`. `plural` is for nouns whose plural is not formed with -s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def short_count(count: int) -> str:
-    """Return a count in at most five characters or so: thousands and millions from 100,000 on."""
+    """Return a count in about five characters. From 100,000 on, in thousands (`k`) or millions (`M`)."""
     if count < _MANY:
         return str(count)
     return f"{count // 1_000}k" if count < 10_000_000 else f"{count // 1_000_000}M"
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as people say it: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`."""
+    """Return a duration in at most two units: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     count = round(seconds)
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a time that is still going on: `12 s`, `3 min 05 s`, `1 h 02 min`."""
+    """Return a running time, with two-digit second parts: `12 s`, `3 min 05 s`, `1 h 02 min`."""
     whole_seconds = int(seconds)
     if whole_seconds < 60:
         return f"{whole_seconds} s"
@@ -50,7 +50,7 @@ def ago(seconds: float) -> str:
 
 
 def size_of_bytes(count: int) -> str:
-    """Return a number of bytes in words, to three digits."""
+    """Return a number of bytes with a unit, rounded to about three digits."""
     if count < 1000:
         return f"{count} B"
     value, units = count / 1000, ["kB", "MB", "GB", "TB"]

@@ -1,4 +1,4 @@
-"""Fields of JSON and TOML: texts describe the type of each field, and a check describes the first problem of a value.
+"""Fields of JSON and TOML. A text describes the type of each field; a check returns the first problem of a value.
 
 A type is one of these texts:
 
@@ -22,8 +22,7 @@ from typing import Any, TypeAlias
 from harness.errors import nearest
 
 Check: TypeAlias = Callable[[Any], str]
-"""Returns the problem of a value, or an empty string. Total: the value may be anything that JSON or TOML can express.
-"""
+"""Returns the problem of a value, or an empty string. Accepts any value that JSON or TOML can express."""
 Parts: TypeAlias = Mapping[str, "Mapping[str, str] | Check"]
 
 _SHOWN_CHARACTERS = 50
@@ -35,13 +34,13 @@ class Fields:
     """A table of fields: each name with its type. A name that ends in `?` may be missing."""
 
     def __init__(self, table: Mapping[str, str], parts: Parts | None = None, *, is_open: bool = False) -> None:
-        """Take in the table. An open one lets an object have further fields, of any name."""
+        """Parse the table. If `is_open`, objects may have further fields with any name."""
         self._checks = {name.removesuffix("?"): check_of(word, parts) for name, word in table.items()}
         self._required = dict.fromkeys(name for name in table if not name.endswith("?"))
         self._is_open = is_open
 
     def problem(self, value: object) -> str:
-        """Return the problem of an object, or an empty string: the first unknown, unfit or missing field."""
+        """Return a message about the first unknown, invalid or missing field of an object, or an empty string."""
         if not isinstance(value, dict):
             return f"must be an object ({', '.join(self._required)}), not {kind_of(value)}"
         for name, item in value.items():
@@ -58,7 +57,7 @@ class Fields:
 
 
 def check_of(word: str, parts: Parts | None = None) -> Check:
-    """Return the check of a type. Raises KeyError for a word that is none."""
+    """Return the check for a type (see the module). Raises KeyError for an unknown type."""
     if parts and word in parts:
         part = parts[word]
         return part if callable(part) else Fields(part, parts).problem
@@ -132,7 +131,7 @@ def _bounded(name: str, bounds: str) -> Check:
 
 def _check(expected: str, *types: type, fits: Callable[[Any], object] | None = None, problem: str = "") -> Check:
     def check(value: object) -> str:
-        if type(value) not in types:  # exactly: in Python `true` is a whole number as well
+        if type(value) not in types:  # exact types, since `bool` is a subclass of `int`
             return f"must be {expected}, not {kind_of(value)}"
         return "" if fits is None or fits(value) else problem or f"must be {expected}"
 

@@ -1,6 +1,6 @@
-"""Say in words what in a command is not what it seems: characters that look like others, after Unicode's UTS #39.
+"""Warnings about deceptive characters in a command, such as letters that look like others (Unicode's UTS #39).
 
-It knows the common look-alikes and not all of them, and it changes and forbids nothing.
+Covers only common look-alikes. The text is neither changed nor refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_CHARACTERS = 200_000
 """Maximum number of characters examined in a text."""
 _WORD_SHOWN = 40
 
-# Letters drawn as the ASCII one before the colon (UTS #39, confusables.txt, the common ones), by code point.
+# Code points of common letters that look like the ASCII letter before the colon (UTS #39, confusables.txt).
 _LETTERS = """
 a:0430,03b1,0251 c:0441,03f2,1d04 d:0501,0257 e:0435,04bd g:0261,0581 h:04bb,0570 i:0456,03b9,0269 j:0458,03f3 k:03ba
 l:04cf n:0578,057c o:043e,03bf,0585,10e7,05e1,1d0f p:0440,03c1 q:051b,0566 r:0433,1d26 s:0455,1d1b,ab81
@@ -26,23 +26,23 @@ A:0410,0391,13aa B:0412,0392,13f4 C:0421,03f9,13df D:13a0 E:0415,0395,13ac G:050
 J:0408,13ab K:041a,039a,13e6 L:13de M:041c,039c,13b7 N:039d O:041e,039f,0555 P:0420,03a1,13e2 S:0405,054f,13da
 T:0422,03a4,13a2 V:13d9 W:051c,13b3 X:0425,03a7 Y:04ae,03a5 Z:0396,13c3
 """
-# Signs drawn as the ASCII one before the blank, beside those that Unicode says stand for it (NFKC).
+# Code points of signs that look like the ASCII sign before the blank, in addition to its NFKC equivalents.
 _SIGNS = (
     "/ 1735 2044 2215 2571 27cb 29f8 2cc6 31d3 4e3f", "\\ 2216 27cd 29f5 29f9 31d4", ". 2024 a4f8 a60e 0701 0702",
     "| 01c0 05c0 2223 2758", "; 037e", ": 02d0 02f8 0589 05c3 2236 a789", "~ 02dc 223c", "* 066d 204e 2217", "& a778",
     "> 203a 02c3", "< 2039 02c2", "` 02cb 1fef",
 )  # fmt: skip
-# What stands for an ASCII sign in the text of East Asia every day, and is meant there.
+# Full-width signs that are normal in East Asian text.
 _EVERYDAY = frozenset("\uff01\uff03\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff5e")
-# Drawn as a dash, and none by Unicode's category Pd.
+# Characters that look like a dash but are not in Unicode's category Pd.
 _DASHES = frozenset("\u02d7\u2043\u2212\u2500\u2501\u2796\ufe63\uff0d")
 _STROKES = frozenset("\u30fc\u3161\u4e00\uff70")
-"""Letters and a numeral that are drawn as a dash."""
+"""Letters and a numeral that look like a dash."""
 _BIDI_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Unicode's PropList.txt, Bidi_Control."""
 
 _EAST_ASIA = frozenset("CJK HIRAGANA KATAKANA KATAKANA-HIRAGANA IDEOGRAPHIC HANGUL BOPOMOFO".split())
-# Scripts that may stand beside Latin in one word: UTS #39, "moderately restrictive", without those that look like it.
+# Scripts that may be mixed with Latin in one word: UTS #39, "moderately restrictive", without those that look like Latin.
 _BESIDE_LATIN = frozenset(
     """ARABIC BENGALI DEVANAGARI ETHIOPIC GUJARATI GURMUKHI HEBREW KANNADA KHMER LAO MALAYALAM MYANMAR ORIYA SINHALA TAMIL
     TELUGU THAANA THAI TIBETAN""".split()
@@ -50,11 +50,10 @@ _BESIDE_LATIN = frozenset(
 
 
 def findings(text: str, unseen: str) -> Iterator[str]:
-    """Yield the deceptive features of `text`, a sentence each: at most _MOST_FINDINGS, then a note that there are
-    more.
+    """Yield a sentence about each deceptive feature of `text`: at most _MOST_FINDINGS, then a note about the rest.
 
-    `unseen` is the pattern of printable characters that are drawn as nothing or a blank. The sentences hold pieces of
-    `text` as they are, and must be made safe to show.
+    `unseen` is a pattern for printable characters that are displayed as a blank or not at all. The sentences quote
+    `text` unchanged, and the caller must make them safe to show.
     """
     if len(text) > MOST_CHARACTERS:
         yield f"only the first {MOST_CHARACTERS} characters were searched for look-alikes"
@@ -78,7 +77,7 @@ def _all(text: str, unseen: str) -> Iterator[str]:
 
 
 def _unseen(text: str, unseen: str) -> Iterator[str]:
-    """Yield a sentence with the invisible and blank-looking characters, and the word of the first of them."""
+    """Yield a sentence for each kind of invisible or blank-looking characters, with the first word that has one."""
     kinds: dict[str, list[str]] = {}
     for char in dict.fromkeys(text):
         if char not in " \n\t" and (kind := _kind(char, unseen)):
@@ -124,7 +123,7 @@ def _reorders(line: str) -> bool:
 
 
 def _of_word(word: str, plain: frozenset[str] | set[str]) -> Iterator[str]:
-    """Yield the odd features of a word; `plain` are the scripts that the text plainly uses."""
+    """Yield the deceptive features of a word. `plain` are the scripts that the text clearly uses."""
     stands = [char for char in dict.fromkeys(word) if _stands_for(char)]
     if stands:
         yield f"{_quoted_start(word)} holds what looks like ASCII: {_names_of(stands)}"
@@ -139,7 +138,7 @@ def _of_word(word: str, plain: frozenset[str] | set[str]) -> Iterator[str]:
 
 
 def _of_letters(letters: str, word: str, plain: frozenset[str] | set[str]) -> Iterator[str]:
-    """Say whether letters are of scripts that do not belong together, or only look like Latin ones."""
+    """Yield a sentence if letters mix scripts that do not belong together, or only look like Latin letters."""
     scripts: dict[str, list[str]] = {}
     for char in dict.fromkeys(letters):
         if char.isalpha() and not _stands_for(char) and (script := _script(char)):
@@ -183,7 +182,7 @@ def _script(char: str) -> str:
 
 
 def _stands_for(char: str) -> str:
-    """Return the ASCII text that a character equals by Unicode (NFKC), or that a sign looks like."""
+    """Return the ASCII text that a character is equivalent to (NFKC) or that a sign looks like. Empty if there is none."""
     if char < "\u0250" and char != "\u01c0":
         return ""
     if char in _signs():
@@ -208,7 +207,7 @@ def _quoted_start(word: str) -> str:
 
 
 def _names_of(chars: Iterable[str]) -> str:
-    """Return characters by number and name; the first of them, and how many more there are."""
+    """Return the code points and names of the first characters, and the number of the others."""
     chars = tuple(chars)
     names = [f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:_MOST_NAMED]]
     return ", ".join(names) + (f" and {len(chars) - _MOST_NAMED} more" if len(chars) > _MOST_NAMED else "")
@@ -216,7 +215,7 @@ def _names_of(chars: Iterable[str]) -> str:
 
 @cache
 def drawn_letters() -> Mapping[str, str]:
-    """Return the ASCII letter that each look-alike is drawn as."""
+    """Return a mapping of each look-alike to the ASCII letter that it looks like."""
     rows = (row.split(":") for row in _LETTERS.split())
     return {chr(int(code, 16)): latin for latin, codes in rows for code in codes.split(",")}
 

@@ -1,4 +1,4 @@
-"""Read one JSON value strictly: no key twice, no NaN, nothing beside it."""
+"""Strict parsing of one JSON value: no duplicate keys, no NaN, no other text around it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from harness.text.visible import visible_line
 
 
 class NotJsonError(ValueError):
-    """A text that is not a single JSON value (RFC 8259), with the reason in words that are safe to show."""
+    """Raised for a text that is not a single JSON value (RFC 8259). The message is safe to show."""
 
 
 def read_one(text: str) -> JsonValue:
-    """Return the value of `text`. Raises NotJsonError, also for numbers that nothing can hold, and for endless nesting."""
+    """Return the value of `text`. Raises NotJsonError, also for numbers that are too large and for too deep nesting."""
     try:
         return _value(text)
     except json.JSONDecodeError as error:
@@ -22,7 +22,7 @@ def read_one(text: str) -> JsonValue:
 
 
 def read_line(line: bytes) -> JsonValue:
-    """Return the value of a line of JSON Lines, in UTF-8. Raises NotJsonError as `read_one`; the caller tells which line."""
+    """Return the value of a line of JSON Lines, in UTF-8. Raises NotJsonError, whose message does not name the line."""
     try:
         return _value(line.decode())
     except UnicodeDecodeError as error:
@@ -32,7 +32,7 @@ def read_line(line: bytes) -> JsonValue:
 
 
 def is_deeper(value: JsonValue, max_depth: int) -> bool:
-    """Say whether objects and lists lie more than `max_depth` deep in each other; goes level by level, not by recursion."""
+    """Return whether objects and lists are nested more than `max_depth` levels deep. Does not recurse."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(max_depth):
         if not level:
@@ -65,7 +65,7 @@ def no_number(word: str) -> float:
 
 
 def _value(text: str) -> JsonValue:
-    """Return the value of `text`. Raises NotJsonError, and JSONDecodeError for what is wrong at one place."""
+    """Return the value of `text`. Raises JSONDecodeError for a syntax error, and NotJsonError for other problems."""
     try:
         value: JsonValue = json.loads(text, object_pairs_hook=once, parse_float=_finite, parse_constant=no_number)
     except (NotJsonError, json.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""Read a TOML text: its table, and the line of each key, which tomllib does not tell."""
+"""Parses TOML, and finds the line of each key, which tomllib does not provide."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ _STRING_OR_MARK = regex(
 
 
 def read_toml(data: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the text of `data`, TOML in UTF-8, and its table. Raises ValueError, which says what it is not."""
+    """Return the text and the table of `data`, TOML in UTF-8. Raises ValueError if it is not UTF-8 or not TOML."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8: byte {error.start}") from None
     try:
         return text, tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # a plain ValueError comes from a number with thousands of digits
         raise ValueError(f"is not TOML: {error}") from None
 
 
 def key_lines(text: str) -> dict[tuple[str, int, str], int]:
-    """Return the line (from 1) of every key: (table, index, key) -> line; key "" is the table's own header.
+    """Return the line (from 1) of every key, by (table, index, key). The key "" is the table's header.
 
-    A key that is written several times (`[[rule]]`, `tools.bash` and `tools.default`) has the line of its first use.
+    A key that occurs several times (`[[rule]]`, or `tools` in `tools.bash` and `tools.default`) has the line of its first
+    use.
 
-    Only for text that tomllib accepts.
+    `text` must be valid TOML.
 
-    `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table
-    "".
+    `index` counts the elements of an array of tables from 0. It is 0 for plain tables and for the top level, which is
+    the table "".
     """
     lines: dict[tuple[str, int, str], int] = {("", 0, ""): 1}
     counts: dict[str, int] = {}
@@ -58,7 +59,7 @@ def key_lines(text: str) -> dict[tuple[str, int, str], int]:
 
 
 def _statement_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines on which a statement begins: not those inside an array or a long string."""
+    """Yield each statement with the number of its first line. A statement may span lines (arrays, long strings)."""
     depth = 0
     start = 0
     number = 1

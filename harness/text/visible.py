@@ -1,4 +1,4 @@
-"""Make hostile text safe to show: what moves the cursor, reorders, hides or piles up becomes an escape."""
+"""Makes hostile text safe to show: characters that move the cursor, reorder, hide or pile up text become escapes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import Enum
 MOST_MARKS = 5
 """Maximum number of nonspacing marks on one base. Vietnamese needs two, Hebrew with accents three, Burmese five."""
 _MOST_SPACING_MARKS = 8
-"""Maximum number of marks of any kind. Some marks of Burmese and Tibetan syllables take a column of their own."""
+"""Maximum number of marks of any kind on one base. Some marks in Burmese and Tibetan take their own column."""
 
-# What Python calls printable, and a terminal draws as nothing or as a blank: Unicode's Default_Ignorable_Code_Point
+# Characters that Python calls printable but a terminal draws as nothing or as a blank: Unicode's Default_Ignorable_Code_Point
 # (DerivedCoreProperties.txt), the Hangul fillers, the empty braille cell, the null notehead, blank hieroglyphs, a filler
 # of Khitan, and the object replacement character.
 _BLANK_OR_NOTHING = (
@@ -18,14 +18,14 @@ _BLANK_OR_NOTHING = (
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
 _HIDDEN = f"[{_BLANK_OR_NOTHING}]"
-# Where marks may be: no letter, digit or underscore, and not among the first 768 characters, which hold none. Besides,
+# Possible marks: neither letters, digits nor underscore, nor the first 768 characters, which contain no marks. In addition,
 # the medial and final jamo: letters that a terminal draws into the cell before them (wcwidth 0).
 _JAMO = "[\u1160-\u11ff\ud7b0-\ud7fb]"
 _MAYBE_MARK = "[^\\w\\x00-\u02ff]"
 _MARK_OR_JAMO = f"(?:{_MAYBE_MARK}|{_JAMO})"
 _AT_A_START = "(?:\\A|(?<=[\\n\\t]))"
 
-# What may be followed by a presentation selector (Unicode's emoji-variation-sequences.txt), in blocks.
+# Blocks of characters that a presentation selector may follow (Unicode's emoji-variation-sequences.txt).
 _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -39,7 +39,7 @@ class _Mark(Enum):
     """The drawing of a combining mark."""
 
     NONE = 0
-    """It is none."""
+    """Not a combining mark."""
     ON_ITS_BASE = 1
     BESIDE_IT = 2
 
@@ -64,17 +64,16 @@ def visible(text: str) -> str:
     if text.isascii():
         return text
     mark = _MARK_OR_JAMO if re.search(_JAMO, text) else _MAYBE_MARK
-    # A mark with nothing before it would be drawn onto what stands there already, which is not of this text.
+    # A mark at the start would be drawn onto the text before it on the screen, which is not part of `text`.
     text = re.sub(f"{_AT_A_START}{mark}", _stray, text)
     return re.sub(f"{mark}{{{MOST_MARKS + 1},}}", _pile, text)
 
 
 def visible_prose(text: str) -> str:
-    """Return `visible(text)` for text that is read and not acted on: what only chooses how an emoji is drawn is left out.
+    """Return `visible(text)` without presentation selectors and joiners of emoji. For text that is only read.
 
-    That is a presentation selector after a picture, and a joiner between two of them. Without them the pictures are
-    drawn one by one, and as wide as every terminal takes them to be. Commands, names, diffs and output go through
-    `visible`, since there two texts that differ must look different.
+    Without a selector after a picture and a joiner between two, pictures are drawn one by one, in the width that every
+    terminal assumes. Commands, names, diffs and output must use `visible`, since different texts must look different there.
     """
     if text.isascii() or not ("\u200d" in text or "\ufe0f" in text or "\ufe0e" in text):
         return visible(text)
@@ -82,14 +81,14 @@ def visible_prose(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `visible(text)` on one line, newlines and tabs shown as escapes; uncut."""
+    """Return `visible(text)` on one line of any length, with newlines and tabs as escapes."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def visible_line(text: str, width: int = 200) -> str:
-    """Return `visible(text)` on one line of at most `width` characters, newlines and tabs shown as escapes.
+    """Return `visible(text)` on one line, with newlines and tabs as escapes, cut to `width` characters.
 
-    A line that is cut ends in `...` and the number of characters that are missing.
+    After a cut, `...` and the number of missing characters are appended.
     """
     line = one_line(text)
     if len(line) <= width:
@@ -98,12 +97,12 @@ def visible_line(text: str, width: int = 200) -> str:
 
 
 def suspicious(text: str) -> tuple[str, ...]:
-    """Return warnings about the looks of a command, a sentence each; most often none.
+    """Return warnings about deceptive characters in a command, one sentence each. Usually empty.
 
-    Letters of several scripts in one word, or a whole word of letters that look Latin; characters that equal ASCII
-    ones, or look like a slash, a dot, a bar; an option with another dash; unusual blanks, invisible and reordering
-    characters, control characters. Each warning names the word and its characters, and is ready to be shown. It
-    follows Unicode's UTS #39 in part: a command without warnings may still deceive.
+    They cover letters of several scripts in one word; words of letters that only look Latin; characters that are
+    equivalent to ASCII or look like a slash, dot or bar; options with another dash; unusual blanks; invisible, reordering
+    and control characters. Each warning names the word and its characters, and is safe to show. Unicode's UTS #39 is
+    followed only in part, so a command without warnings may still deceive.
     """
     if text.isascii() and (text.isprintable() or not re.search("[\\x00-\\x08\\x0b-\\x1f\\x7f]", text)):
         return ()
@@ -156,7 +155,7 @@ def _mark(char: str) -> _Mark:
 
 
 def without_middle(text: str, max_characters: int) -> str:
-    """Return `text`, or its two ends and the size of the gap if it has more than `max_characters` characters."""
+    """Return `text`, or, if it is longer than `max_characters`, its beginning and end with a note of the number left out."""
     if len(text) <= max_characters:
         return text
     side = max_characters // 2

@@ -186,7 +186,7 @@ def _setting_problem(settings: Settings) -> str:
 
 
 def _wants_key(settings: Settings) -> bool:
-    """Return whether a missing key is an error. It is not for local servers, or for an address without a provider."""
+    """Return whether a missing key is an error. It is not for local servers, nor for an address with no provider or key variable."""
     if settings.named_preset is not None:
         return not is_local(settings.named_preset.base_url or settings.base_url.value)
     return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
@@ -209,7 +209,7 @@ def _azure_problem(settings: Settings) -> str:
 def _foreign_key(settings: Settings) -> str:
     """Return the reason why the key must not be sent to the address, or an empty string.
 
-    OPENAI_API_KEY may be sent to any address that the user names without a provider, as the SDK itself would do.
+    OPENAI_API_KEY may be sent to any address that the user names without a provider, like the SDK's own variables.
     """
     variable = settings.key_variable.value
     if settings.named_preset is None and variable == PRESETS[OPENAI].key_variable:

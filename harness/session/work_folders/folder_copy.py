@@ -52,8 +52,9 @@ def fingerprint(root: str, path: bytes) -> str:
 
 MAX_COPY_BYTES = 512 << 20
 MAX_COPY_FILES = 100_000
-"""Maximum number of files of a folder that is copied for each task. Larger ones should be repositories, whose worktrees
-share data.
+"""Maximum size of a folder that is copied for each task, in bytes and in files.
+
+A larger folder should be made a repository, since worktrees share data.
 """
 # Overrides every .gitattributes (gitattributes(5)), so that a patch has the exact bytes of the files.
 _ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"

@@ -57,7 +57,7 @@ class GitTimeout(GitFailure):
 
 
 class Git:
-    """Runs git commands in one folder or repository, and waits for each. They cannot reach other repositories."""
+    """Runs git commands in one folder or repository, and waits for each. They cannot use a transport (fetch or push)."""
 
     seconds = SECONDS
 
