@@ -185,11 +185,11 @@ class Agent:
         self.gate.tools = changed[0]
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
-        """Begin a session and record it. Raises LogError, SessionRefusedError, and ValueError, before anything is recorded,
-        for no conversation.
+        """Begin a session and record it.
 
-        `carried` is a conversation to go on with, without its system message and whole (see transcript.rebuilt); `origin`
-        says where it comes from: session, log, records, head, and `how`: resumed or forked.
+        `carried` is a complete conversation to continue, without its system message (see transcript.rebuilt). `origin`
+        describes its source: session, log, records, head, and `how` (resumed or forked).
+        Raises ValueError for an invalid conversation before anything is recorded, LogError, and SessionRefusedError.
         """
         if carried:
             History(self.system).splice(0, 0, carried)
@@ -264,8 +264,8 @@ class Agent:
     ) -> None:
         """Use `policy` from now on, and record it with its files. Grants stay, but do not lift refusals by default.
 
-        `reason` is a word for the log; `asked` is the question behind it, if there was one: question, answer, by, words,
-        seconds. Raises LogError, and ValueError for a limit on the cost without a known price; then nothing is
+        `reason` is a word for the log; `asked` describes the question about the change, if there was one: question, answer,
+        by, words, seconds. Raises LogError, and ValueError for a limit on the cost without a known price; then nothing is
         changed.
         """
         self.log.session = session.identity

@@ -65,7 +65,7 @@ class HookParts(Record):
     grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
     """Returns the grants in a workspace, and the store for more."""
     ask: Callable[[AskedCall], Approval]
-    """Asks a person if the agent cannot."""
+    """Asks the user about a call if the agent itself cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
     """Quoted command line of the program that runs a ticket. Empty if calls are not rewritten."""

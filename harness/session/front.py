@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def terminal_is_there() -> bool:
-    """Return whether stdin and stdout are terminals, so that a person can be asked."""
+    """Return whether stdin and stdout are terminals, so that the program can ask the user."""
     return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
 
 

@@ -3,8 +3,8 @@
 This package runs no commands and makes no decisions. It reads the disk through `Disk` alone. Any text that it cannot
 parse fully is opaque: it never guesses.
 
-Read facets.py first: `read_commands` is the entry point, and goes through two halves. Fix a wrong reading in the file
-of its part: a word in words.py, a redirection in redirections.py, the effect of a program in `programs/`.
+Read facets.py first: its `read_commands` is the entry point. It works in two steps: text to tree, and tree to facets. To
+fix a wrong reading, change the module of the part concerned: a word in words.py, a redirection in redirections.py, the effect of a program in `programs/`.
 
 Text to tree:
 

@@ -186,7 +186,7 @@ def _setting_problem(settings: Settings) -> str:
 
 
 def _wants_key(settings: Settings) -> bool:
-    """Return whether a missing key is an error. It is not for local servers, nor for an address with no provider or key variable."""
+    """Return whether a missing key is an error. It is not for local servers, nor for a bare address."""
     if settings.named_preset is not None:
         return not is_local(settings.named_preset.base_url or settings.base_url.value)
     return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT

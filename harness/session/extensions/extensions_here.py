@@ -15,7 +15,7 @@ from harness.text.visible import visible_line
 
 
 class ExtensionsHere(Record):
-    """Declarations, and notes for a person about those left out."""
+    """Declarations, and notes for the user about those left out."""
 
     extensions: Extensions
     notes: tuple[str, ...] = ()

@@ -1,5 +1,4 @@
-"""A team's own words: commands that expand to a prompt, and skills for the model. All are text; none permits
-anything.
+"""Commands (which expand to a prompt) and skills (texts for the model) of the user or a project. None permits anything.
 
 Read these first:
 

@@ -66,7 +66,7 @@ class Skill(Record):
 
 
 class OwnWords(Record):
-    """Commands and skills by name, and notes for a person."""
+    """Commands and skills by name, and notes for the user."""
 
     commands: Mapping[str, OwnCommand] = {}
     skills: Mapping[str, Skill] = {}
