@@ -4,7 +4,8 @@ This package runs no commands and makes no decisions. It reads the disk through 
 parse fully is opaque: it never guesses.
 
 Read facets.py first: its `read_commands` is the entry point. It works in two steps: text to tree, and tree to facets. To
-fix a wrong reading, change the module of the part concerned: a word in words.py, a redirection in redirections.py, the effect of a program in `programs/`.
+fix a wrong reading, change the module of the part concerned: a word in words.py, a redirection in redirections.py,
+the effect of a program in `programs/`.
 
 Text to tree:
 
