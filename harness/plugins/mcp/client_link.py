@@ -1,11 +1,11 @@
-"""An MCP client over the standard streams, by the official SDK (extra `mcp`), which is imported here.
+"""The link to an MCP client over the standard streams. Uses the official SDK (extra `mcp`), which is imported here.
 
-The SDK speaks the protocol, in a thread and an event loop of its own. We read the lines: strictly, as before servers,
-so that each judged line has one reading.
+The SDK handles the protocol, in its own thread and event loop. Our code reads the lines, as strictly as the proxy does,
+so that each judged line can be read in only one way.
 
-The two eras of the protocol differ in the way a question goes out. In the older one it is a request of ours
-(`elicitation/create`), and the client waits for the result of its call. In the later one (2026-07-28) it is the
-result, and the client calls again with the answer and a word that we gave it; the call stays open until then.
+The two eras of the protocol send a question to the client differently. In the older era, the question is a request
+(`elicitation/create`), while the client waits for the result of its call. In the later era (2026-07-28), the question is
+the result of the call. The client then calls again with the answer and a token from us; the call stays open until then.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does, tool_kind
 
 MOST_WAITING = 200
-"""Calls of one client that wait or run at a time."""
+"""Maximum number of calls of one client that wait or run at the same time."""
 BLOCK_BYTES = 1 << 16
 _QUESTION = "question"
 _FORM_ENDS = {end.value: end for end in (FormEnd.SENT, FormEnd.REFUSED, FormEnd.CLOSED)}
 
 
 class OfferedTool(Record):
-    """A tool as it is listed for the client."""
+    """A tool in the list for the client."""
 
     spec: ToolSpec
     changes: bool = True
@@ -56,12 +56,12 @@ class OfferedTool(Record):
 
     @classmethod
     def of(cls, spec: ToolSpec) -> OfferedTool:
-        """Return a tool of the registry, with what its kind says."""
+        """Return the tool of the registry with `spec`. Its effects follow from its kind."""
         kind = tool_kind(spec.name)
         return cls(spec=spec, changes=kind.does is not Does.READS, reaches=not kind.is_of_files)
 
     def as_sdk_tool(self) -> types.Tool:
-        """Return it as the SDK lists it."""
+        """Return the tool as the SDK's type."""
         return types.Tool(
             name=self.spec.name,
             description=self.spec.description,
@@ -73,14 +73,14 @@ class OfferedTool(Record):
 
 
 class _Asked(Record):
-    """A call whose question went out as a result."""
+    """An open call, and its news for the protocol's thread."""
 
     call: ServedCall
     news: asyncio.Queue[CallNews]
 
 
 class ClientLink:
-    """The client, from its first line to its last."""
+    """The link to one client, from its first line to its last."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class ClientLink:
         wake: Callable[[], None],
         streams: tuple[int, int],
     ) -> None:
-        """Create the link from the offered tools, the permission to ask clients that show forms, and the streams to
-        read and write.
+        """Create the link. `streams` are the file descriptors to read from and to write to.
 
-        `take` receives each arrival, `wake` is called for a cancel.
+        `forms` permits questions to clients that show forms. `take` receives each arrival. `wake` is called when a call
+        is cancelled.
         """
         self._tools = [tool.as_sdk_tool() for tool in tools]
         self._instructions = instructions
@@ -106,20 +106,20 @@ class ClientLink:
         self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._written = threading.Event()
         self._is_known = False
-        """Whether the client has said who it is."""
+        """Whether the client has been reported to `take`."""
         self._has_left = False
         """Whether the client closed its side."""
         self._waiting = 0
         self._open_questions: dict[str, _Asked] = {}
-        """Questions of the later era that wait for the call to come again, by the word that it then brings."""
+        """Calls of the later era whose question is not answered, by the token that the repeated call must contain."""
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start the threads that read and write."""
         start_new_thread(self._write, ())
         start_new_thread(self._run, ())
 
     def close(self, seconds: float) -> None:
-        """Write the queued lines, waiting at most `seconds`."""
+        """Wait at most `seconds` until the queued lines are written."""
         self._out.put(None)
         self._written.wait(seconds)
 
@@ -129,7 +129,7 @@ class ClientLink:
         _keep_sdk_quiet()
         try:
             anyio.run(self._serve)
-        except Exception as error:  # noqa: BLE001 - without the protocol there is no client
+        except Exception as error:  # noqa: BLE001 - the client cannot be served without the protocol
             os.write(2, f"harness: the protocol failed: {visible_line(repr(error), 500)}\n".encode())
             self._take(ServerStop.FAULT)
         else:
@@ -165,7 +165,7 @@ class ClientLink:
             await server.run(read, write, server.create_initialization_options())
 
     async def _note_client(self, ctx: Any, call_next: Callable[[Any], Any]) -> Any:
-        """Report the client's identity before the first of its requests is answered."""
+        """Report the client's identity before its first request is answered."""
         if not self._is_known and ctx.request_id is not None:
             self._is_known = True
             self._take(_client_of(ctx))
@@ -195,7 +195,7 @@ class ClientLink:
                 open_call.call.take_answer(await _elicited(ctx, news))
         except asyncio.CancelledError:
             if self._has_left:
-                # The protocol lets its calls go before it ends: a call that the end cut short must not seem cancelled.
+                # The SDK cancels its calls before it ends. Such a call must not count as cancelled by the client.
                 self._take(ServerStop.CLIENT)
             else:
                 open_call.call.cancel()
@@ -205,7 +205,7 @@ class ClientLink:
             self._waiting -= 1
 
     def _asked_now(self, ctx: Any, params: types.CallToolRequestParams) -> _Asked | str:
-        """Hand on a new call; return why it is not."""
+        """Pass a new call on, and return it, or return the reason why it is refused."""
         if self._waiting >= MOST_WAITING:
             return f"{MOST_WAITING} calls of this client wait already."
         news: asyncio.Queue[CallNews] = asyncio.Queue()
@@ -213,7 +213,7 @@ class ClientLink:
 
         def take(new: CallNews) -> None:
             news.put_nowait(new)
-            if isinstance(new, CallResult):  # no answer is waited for any more
+            if isinstance(new, CallResult):  # the call has ended, and needs no answer any more
                 self._open_questions = {
                     word: open_call for word, open_call in self._open_questions.items() if open_call.news is not news
                 }
@@ -231,7 +231,7 @@ class ClientLink:
         return _Asked(call=call, news=news)
 
     def _asked_before(self, params: types.CallToolRequestParams) -> _Asked | None:
-        """Return the call that comes again, with the answer to its question; None where it is another."""
+        """Return the open call that `params` repeats with an answer to its question. `None` if it repeats no open call."""
         open_call = self._open_questions.pop(params.request_state or "", None)
         if open_call is None:
             return None
@@ -252,7 +252,7 @@ class ClientLink:
                     if message is not None:
                         pass_on(message)
         except (OSError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            pass  # of either side: the other one is told below
+            pass  # either side ended; `end` below informs the other one
         self._has_left = True
         try:
             end()
@@ -260,7 +260,7 @@ class ClientLink:
             pass  # the loop has ended
 
     def _message_of(self, line: bytes) -> SessionMessage | None:
-        """Return the message of a line. If it has no single reading, send an error to the sender and return `None`."""
+        """Return the message in a line. If it is invalid or ambiguous, send an error to the client and return `None`."""
         message = read_message(line)
         if not isinstance(message, RefusedLine):
             try:
@@ -287,7 +287,7 @@ class ClientLink:
 
 
 def _keep_sdk_quiet() -> None:
-    """Let the SDK's log, which holds the client's words as they are, reach no terminal."""
+    """Keep the SDK's log off the terminal, since it contains unescaped text of the client."""
     for name in ("mcp", "asyncio"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
@@ -295,7 +295,7 @@ def _keep_sdk_quiet() -> None:
 
 
 def _client_of(ctx: Any) -> ServedClient:
-    """Return the caller, as it names itself in its handshake, or in each request (later era)."""
+    """Return the client with the name from its handshake, or from its request in the later era."""
     client_info: object = ctx.params.get("clientInfo") if ctx.method == "initialize" and ctx.params else None
     if client_info is None and ctx.session.client_params is not None:
         client_info = ctx.session.client_params.client_info.model_dump()
@@ -306,7 +306,7 @@ def _client_of(ctx: Any) -> ServedClient:
 
 
 def _shows_forms(ctx: Any) -> bool:
-    """Say whether the client says that it shows forms; `{}` means it, from before there was anything else."""
+    """Return whether the client declares that it shows forms. `{}` also declares it, as in older versions."""
     capabilities = ctx.session.client_capabilities
     offered = None if capabilities is None else capabilities.elicitation
     return offered is not None and (offered.form is not None or offered.url is None)
@@ -317,7 +317,7 @@ def _text_of(params: types.CallToolRequestParams) -> str:
     text = json.dumps(params.arguments or {}, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character: whoever reads the arguments says so
+    except UnicodeEncodeError:  # a lone surrogate, which the parser of the arguments reports
         return json.dumps(params.arguments or {})
     return text
 
@@ -331,7 +331,7 @@ def _request(form: QuestionForm) -> types.ElicitRequest:
 
 
 async def _elicited(ctx: Any, form: QuestionForm) -> FormAnswer:
-    """Have the client ask, while it waits for its call."""
+    """Send the question to the client, which waits for its call, and return the answer."""
     with anyio.move_on_after(ASKS_SECONDS):
         try:
             return _answer_from(await ctx.session.elicit_form(form.message, form.schema, ctx.request_id))

@@ -1,4 +1,4 @@
-"""One server of the configuration: its state, its list and its errors. Read and written by several threads."""
+"""One server of the configuration: its state, its list of tools and its errors. Several threads read and write it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 MOST_ERROR_BYTES = 16_384
-"""Maximum number of bytes kept of a server's stderr: its end."""
+"""Number of bytes kept from the end of a server's stderr."""
 MOST_LAST = 300
-"""Characters of the last line of that."""
+"""Maximum number of characters of the last line of stderr in a message."""
 MOST_NOTES = 50
-"""Maximum number of notes kept per server, so that endless nonsense cannot fill a screen."""
+"""Maximum number of notes kept per server, so that a faulty server cannot fill a screen."""
 
 
 class Standing(Enum):
@@ -28,7 +28,7 @@ class Standing(Enum):
     STARTING = "starting"
     READY = "ready"
     FAILED = "failed"
-    """It could not be started, or did not answer."""
+    """The server could not be started, or did not answer."""
     ENDED = "ended"
 
 
@@ -38,18 +38,18 @@ class ServerReport(Record):
     name: str
     standing: Standing
     reason: str
-    """Reason of its failure or end, safe to show."""
+    """Reason for its failure or end, safe to show."""
     held_by: str
-    """The walls that confine it, in words."""
+    """Description of the walls that confine the server."""
     tools: tuple[ToolDescription, ...]
-    """Tools that it offers and that may be used."""
+    """Listed tools that may be used."""
     digest: str
-    """Digest of its whole list: the value for `pinned`."""
+    """Digest of the complete list, as in `pinned`."""
     notes: tuple[str, ...]
     noise: int
-    """Lines of its output that were no messages."""
+    """Number of output lines that were not messages."""
     errors: str
-    """The end of what it wrote to stderr, safe to show."""
+    """End of the server's stderr, safe to show."""
 
 
 class ConfiguredServer:
@@ -58,9 +58,7 @@ class ConfiguredServer:
     def __init__(
         self, declaration: ServerDeclaration, catalog: ToolCatalog, redact: Callable[[str], str] = str
     ) -> None:
-        """Create the server from its declaration, the catalog of its tools, and a function that masks secrets in its
-        texts.
-        """
+        """Create the server. `catalog` has its tools, and `redact` masks secrets in its texts."""
         self.redact = redact
         self.declaration = declaration
         self.name = declaration.name
@@ -70,13 +68,13 @@ class ConfiguredServer:
         self.is_walled = False
         self.noise = 0
         self.unfit: dict[str, str] = {}
-        """Reasons by tool name for tools that cannot be offered: their schemas are invalid."""
+        """Tools with invalid schemas, which cannot be offered: the reasons, by name."""
         self.exit_code: int | None = None
-        """Exit code of a process that ended by itself."""
+        """Exit code of the process, if it ended by itself."""
         self.settled = threading.Event()
-        """Whether it has been decided that it can, or cannot, be used."""
+        """Set as soon as the server is ready or has failed."""
         self.is_listed = threading.Event()
-        """Whether its list was read since it last said that it changed."""
+        """Set while the list of tools is up to date, or the server has ended."""
         self._reason = ""
         self._errors = bytearray()
         self._notes: list[str] = []
@@ -84,13 +82,13 @@ class ConfiguredServer:
         self._lock = allocate_lock()
 
     def ready(self) -> None:
-        """Note that its tools have been listed."""
+        """Set the state to READY, after the tools were listed."""
         self.standing = Standing.READY
         self.is_listed.set()
         self.settled.set()
 
     def over(self, reason: str) -> None:
-        """Note that it cannot be used any more, or never could; the first reason counts."""
+        """Set the state to ENDED, or to FAILED if the server never was ready. Only the first reason is kept."""
         if self.standing in (Standing.FAILED, Standing.ENDED):
             return
         was_ready = self.standing is Standing.READY
@@ -103,7 +101,7 @@ class ConfiguredServer:
         self.settled.set()
 
     def note(self, text: str) -> None:
-        """Keep a note for people."""
+        """Store a note for people."""
         with self._lock:
             if len(self._notes) < MOST_NOTES:
                 last = "; what follows of this kind is not told" if len(self._notes) == MOST_NOTES - 1 else ""
@@ -116,33 +114,33 @@ class ConfiguredServer:
             return news
 
     def take_errors(self, block: bytes) -> None:
-        """Take in what it wrote to its stderr."""
+        """Store output from the server's stderr."""
         with self._lock:
             self._errors += block
             del self._errors[:-MOST_ERROR_BYTES]
 
     @property
     def errors(self) -> str:
-        """The end of what it wrote to stderr, safe to show."""
+        """End of the server's stderr, safe to show."""
         with self._lock:
             errors = bytes(self._errors)
         if len(errors) == MOST_ERROR_BYTES:
-            errors = errors.partition(b"\n")[2]  # of a line that was cut half a secret would not be masked
+            errors = errors.partition(b"\n")[2]  # in a line that was cut, a part of a secret would not be masked
         return self.redact(readable(errors))
 
     @property
     def last_words(self) -> str:
-        """The last line of that, bounded."""
+        """Last line of stderr, at most MOST_LAST characters."""
         lines = [line for line in self.errors.splitlines() if line.strip()]
         return visible_line(lines[-1], MOST_LAST) if lines else ""
 
     @property
     def reason(self) -> str:
-        """Reason that it cannot be used, safe to show."""
+        """Reason why the server cannot be used, safe to show. Empty if it can."""
         return self._reason
 
     def report(self) -> ServerReport:
-        """Return the report for people. Raises UsageError for pins that are not understood."""
+        """Return the report for people. Raises UsageError if the file of pins is invalid."""
         return ServerReport(
             name=self.name,
             standing=self.standing,

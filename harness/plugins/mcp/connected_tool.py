@@ -1,4 +1,7 @@
-"""The gate's tool for one that a configured server offers: judged as the proxy's are, sent by the SDK, its result bounded."""
+"""The gate's tool for a tool of a configured server.
+
+Its calls are judged like those of the proxy, and sent by the SDK. Their results are bounded in length.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ from harness.text.visible import visible
 from harness.tool_kinds import server_tool
 
 MOST_DESCRIPTION = 1_024
-"""Characters of a description that some models take at the most."""
+"""Maximum length of a description in characters. Some models accept no more."""
 MOST_NAME = 64
-"""Characters of a tool's name that some models take at the most."""
+"""Maximum length of a tool's name in characters. Some models accept no more."""
 MOST_SCHEMA = 30_000
-"""Characters of the schema of its arguments: more would leave a model no room for anything else."""
+"""Maximum length of the schema of a tool's arguments in characters, so that it does not fill the context window."""
 LIST_SECONDS = 20.0
-"""Seconds to wait for a list that changed, before a call of its tools is judged."""
+"""Seconds to wait for the new list after a change, before a call is judged."""
 LEAST_SECONDS = 0.1
 
 
@@ -40,7 +43,7 @@ class CallSender(Protocol):
     """Sends calls to servers."""
 
     def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
-        """Send one, and wait for its end, so long at most. Raises ToolError where nothing was sent."""
+        """Send a call, and wait at most `seconds` for its end. Raises ToolError if it was not sent."""
         ...
 
 
@@ -65,8 +68,7 @@ class ConnectedTool:
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
     ) -> None:
-        """Take the server, what it says of the tool, and what sends calls. What is cut from a result stays whole in
-        `outputs`."""
+        """Create the tool. `calls` sends its calls. The complete text of a result that is cut is stored in `outputs`."""
         self._server = server
         self._description = description
         self._calls = calls
@@ -82,7 +84,7 @@ class ConnectedTool:
         )
 
     def under(self, limits: Limits) -> ConnectedTool:
-        """Return the same tool under `limits` as well."""
+        """Return the same tool with `limits` in addition to its own. The strictest apply."""
         return ConnectedTool(
             self._server,
             self._description,
@@ -93,9 +95,9 @@ class ConnectedTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: what is sent, and at first use all that the server says of the tool.
+        """Return the action with the call to send and, at first use, the server's complete description of the tool.
 
-        Raises ToolError for a tool that is not to be used any more: gone, or changed.
+        Raises ToolError if the server has ended, or if the tool was removed or changed.
         """
         server = self._server
         server.is_listed.wait(LIST_SECONDS)
@@ -110,20 +112,20 @@ class ConnectedTool:
             arguments,
             request,
             texts=tool_arguments(arguments, self._workspace),
-            bounds=server.declaration.bounds if server.is_walled else None,  # a word that nothing holds loosens nothing
+            bounds=server.declaration.bounds if server.is_walled else None,  # bounds count only if walls enforce them
             seconds=request.seconds,
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Send what was judged, and wait for the answer. Raises ToolError where nothing was sent, or no answer came."""
+        """Send the judged call, and wait for the answer. Raises ToolError if it was not sent or got no answer."""
         return self.run_for(action, effects, None)
 
     def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:  # noqa: ARG002 - its walls stand
-        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        """Do as `run`, but wait at most `seconds`, the time left for the run."""
         request = action.request
         if not isinstance(request, ConnectedRequest):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
-        self._server.is_listed.wait(LIST_SECONDS)  # a question may have stood for long
+        self._server.is_listed.wait(LIST_SECONDS)  # the approval prompt may have been open for long
         check_is_as_judged(self._server.catalog, request.judged_tool)
         limit = request.seconds if seconds is None else max(min(request.seconds, seconds), LEAST_SECONDS)
         outcome = self._calls.call(self._server.name, self._description.name, request.arguments, limit)
@@ -141,12 +143,12 @@ class ConnectedTool:
         return self._output(outcome.result, notes)
 
     def keep_seen(self, action: Action) -> None:
-        """Keep that a person saw the tool as it was judged. Raises ToolError."""
+        """Store that the user saw the judged description of the tool. Raises ToolError."""
         if isinstance(action.request, ConnectedRequest):
             keep_seen(self._server.catalog, action.request.judged_tool)
 
     def _output(self, result: Mapping[str, JsonValue], notes: str) -> ToolOutput:
-        """Return the result for the model: the texts of a result, bounded as a command's output is."""
+        """Return the output for the model: the texts of the result, bounded like the output of a command."""
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(result_characters(self._limits), spill)
         try:
@@ -188,20 +190,20 @@ def offer_problem(server: str, description: ToolDescription) -> str:
 
 
 def is_plain(value: JsonValue) -> bool:
-    """Say whether every text of a value can be sent and read everywhere: no NUL, and no half of a character."""
+    """Return whether the texts of a value contain no NUL and no lone surrogate, so that every program can read them."""
     text = json.dumps(value, ensure_ascii=False)
     return "\\u0000" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _for_models(description: ToolDescription) -> str:
-    """Return the description for a model: as much as models take, and only text that a person can see."""
+    """Return the description for a model, cut to MOST_DESCRIPTION, with invisible characters made visible."""
     text_field = description.definition.get("description")
     text = visible(text_field) if isinstance(text_field, str) else ""
     return text if len(text) <= MOST_DESCRIPTION else f"{text[: MOST_DESCRIPTION - 4]} ..."
 
 
 def _schema_of(description: ToolDescription) -> Mapping[str, JsonValue]:
-    """Return the schema that the server gave, an object with properties, as models want one."""
+    """Return the server's schema, completed to an object with properties, as models require."""
     declared_schema = description.definition.get("inputSchema")
     schema = declared_schema if isinstance(declared_schema, dict) else {}
     properties = schema.get("properties")

@@ -1,8 +1,8 @@
-"""A server asks the person for something (elicitation): a flat form, shown as a question by the server's name.
+"""A server asks the user for input (elicitation): a flat form, shown as a question with the server's name.
 
-Never for a secret: a form that looks like that is refused, and so is one with letters that look like others, with a pattern or
-nested fields, and the opening of a page. The person fills it in at the question, as lines `name: value`, and sees it filled
-before they say yes.
+A form that seems to ask for a secret is refused. A form with look-alike characters, with a pattern or with nested fields
+is refused too, and so is a request to open a page. The user fills in the form as lines `name: value`, and sees the filled
+form before approving it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness.tool_kinds import ToolKind
 
 MOST_FIELDS, MOST_CHOICES = 20, 100
 MOST_CHARACTERS = 10_000
-"""Maximum number of characters of a whole form, and of a whole answer."""
+"""Maximum number of characters of a complete form, and of a complete answer."""
 MOST_ROUNDS = 20
-"""Maximum number of times that the person sees a form that is not filled in."""
+"""Maximum number of times that the user is shown a form that is not filled in correctly."""
 PERSON = "person"
-"""Name of the approver at the terminal: no other can fill a form in, and the words of others are for the model."""
+"""Name of the approver at the terminal. Only this approver can fill in a form; words of others are for the model."""
 ANSWERS = "answers"
-"""The argument that the person edits."""
+"""Name of the argument that the user edits."""
 _ASKS_FOR = (
     r"passw|passphras|passcode|secret|credential|token|apikey|privatekey|accesskey|seedphrase|recoveryphrase|mnemonic"
     r"|onetimecode|verificationcode|securitycode|\botp\b|\bpin\b|\bcvv\b|\bcvc\b|\bssn\b|creditcard|cardnumber|2fa"
@@ -47,7 +47,7 @@ class ElicitField(Record):
 
     name: str
     kind: str
-    """A type of JSON Schema: `array` is a list of choices."""
+    """A type of JSON Schema. `array` means a list of choices."""
     description: str = ""
     choices: tuple[str, ...] = ()
     needed: bool = False
@@ -65,19 +65,19 @@ class ElicitAnswer(Record):
     """The answer to a server's question."""
 
     action: str
-    """`accept`, `decline` or `cancel`, as the protocol has them."""
+    """The answer in the protocol's words: `accept`, `decline` or `cancel`."""
     words: str
-    """The same in words, for the model."""
+    """The answer and its source as text, for the model."""
     by: str = ""
     who: str = ""
-    """The same as `Approval.who`."""
+    """Name of the client or approver; see `Approval.who`."""
     content: Mapping[str, ElicitValue] | None = None
     stops: bool = False
-    """Whether the person wants all to stop."""
+    """Whether the user wants to stop the run."""
 
 
 def form_of(message: str, schema: Mapping[str, JsonValue]) -> ElicitForm | str:
-    """Return the form of a request, or why it is refused."""
+    """Return the form of a request, or the reason why it is refused."""
     properties, needed = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(needed, list) or len(properties) > MOST_FIELDS:
         return f"its form cannot be shown: at most {MOST_FIELDS} plain fields can"
@@ -98,14 +98,14 @@ def form_of(message: str, schema: Mapping[str, JsonValue]) -> ElicitForm | str:
 
 
 def looks_secret(text: str) -> bool:
-    """Say whether a text looks like asking for a secret."""
+    """Return whether a text seems to ask for a secret."""
     plain = unicodedata.normalize("NFKD", text).casefold()
     plain = "".join(char for char in plain if unicodedata.category(char)[0] != "M")
     return bool(re.search(_ASKS_FOR, plain) or re.search(_ASKS_FOR, re.sub(r"[\s_.\-]", "", plain)))
 
 
 def ask_user(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
-    """Ask the person, and return what they want sent."""
+    """Ask the user, and return the answer to send to the server."""
     text = "".join(f"{field.name}: {field.default}\n" for field in form.fields)
     approval = Approval(answer=Answer.STOP, by=PERSON)
     for _ in range(MOST_ROUNDS):
@@ -133,7 +133,7 @@ def ask_user(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
 
 
 def asked_fields(server: str, form: ElicitForm, answer: ElicitAnswer) -> dict[str, JsonValue]:
-    """Return the log fields of a form and its answer; masked by the log, and no longer than the two may be."""
+    """Return the log fields of a form and its answer. The log masks secrets in them."""
     sent = answer.content or {}
     fields: list[JsonValue] = []
     for name in (field.name for field in form.fields):
@@ -146,7 +146,7 @@ def asked_fields(server: str, form: ElicitForm, answer: ElicitAnswer) -> dict[st
 
 
 def content_of(form: ElicitForm, text: str) -> dict[str, ElicitValue] | str:
-    """Return the values of a form that was filled in, or what is wrong with them."""
+    """Return the values of a filled form, or a description of the problem."""
     if len(text) > MOST_CHARACTERS:
         return f"it says more than {MOST_CHARACTERS} characters"
     names = {field.name: field for field in form.fields}
@@ -195,9 +195,7 @@ def _field(name: str, schema: JsonValue, *, needed: bool) -> ElicitField | str:
 
 
 def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
-    """Return the values that a field may have, or an empty tuple if any is allowed. `None` for a list of anything but
-    texts.
-    """
+    """Return the allowed values of a field, or an empty tuple if all are allowed. `None` if they cannot be shown."""
     options = schema.get("oneOf", schema.get("anyOf"))
     values = schema.get("enum", [])
     if isinstance(options, list):
@@ -211,7 +209,7 @@ def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
 
 
 def _value(field: ElicitField, text: str) -> ElicitValue | None:
-    """Return the value of a text for a field. `None` if the text does not fit the field."""
+    """Parse `text` as the value of a field. Return `None` if it does not fit the field."""
     match field.kind:
         case "boolean":
             word = text.casefold()

@@ -1,4 +1,4 @@
-"""A call of a server's tool as `policy explain` judges it: from the configuration and the pins. No server starts."""
+"""The action of a call to a server's tool for `policy explain`, from configuration and pins. Starts no server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def explained_call(
     environment: Mapping[str, str],
     servers: Callable[[], Mapping[str, ServerDeclaration]],
 ) -> tuple[Action | None, str] | None:
-    """See DeclaredCall. The action comes from the declared servers and from what the server listed last (pins)."""
+    """Return the action of a call, and a note; see DeclaredCall. Uses the declared servers and the last list (pins)."""
     if not is_of_server(tool):
         return None
     server, _, name = tool.removeprefix("mcp__").partition("__")
@@ -50,9 +50,9 @@ def explained_call(
 def _listed_tool(
     server: str, name: str, pin: ToolPin | None, declaration: ServerDeclaration | None
 ) -> tuple[ToolDescription, bool]:
-    """Return a tool as its server listed it last, and whether a person has seen that. Raises ToolError if it has changed.
+    """Return the last listed description of a tool, and whether the user has seen it. Raises ToolError if it has changed.
 
-    The digest `pinned` of a declaration counts as seen: only a run can compare it with what the server lists.
+    With `pinned` in the declaration, the tool counts as seen, since only a run can compare that digest with the list.
     """
     last = None if pin is None else pin.listed or pin.pinned
     is_declared = declaration is not None and bool(declaration.pinned)
@@ -64,7 +64,7 @@ def _listed_tool(
         return last, False
     words = None if declaration is None else declaration.words
     if words is not None and _digest(pin.pinned, words) != pin.pinned.sha256:
-        return last, False  # seen under another command line
+        return last, False  # the user saw it with another command line
     if pin.listed is not None and (words is None or _digest(pin.listed, words) == pin.listed.sha256):
         raise ToolError(
             f"The tool {name} cannot be used: the server changed this tool after a person saw it; "
@@ -74,6 +74,6 @@ def _listed_tool(
 
 
 def _digest(description: ToolDescription, words: Sequence[str]) -> str:
-    """Return the digest of a tool as a server with the command line `words` would list it."""
+    """Return the digest that a tool would have with the command line `words`. Empty if its definition is invalid."""
     again = described(dict(description.definition), words, description.command)
     return again.sha256 if isinstance(again, ToolDescription) else ""

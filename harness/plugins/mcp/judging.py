@@ -1,7 +1,7 @@
-"""Judging the calls of one client, each by the gate, in the order of their arrival.
+"""Judges the calls of one client by the gate, in the order of their arrival.
 
-A few threads do it. Each call is judged before the next. While a call waits for a person or for the server's answer,
-its thread steps out of the turn, and the next call is judged (see `GateTurn`).
+Several threads judge calls, one call at a time. While a call waits for the user or for the server's answer, its thread
+releases the turn, so that the next call is judged (see `GateTurn`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from harness.process.json_rpc import LIST_TOOLS, RpcCode, RpcMessage, error_line
 from harness.tool_kinds import server_tool
 
 MOST_AT_ONCE = 32
-"""Maximum number of calls that wait for an approval or run at a time; further calls queue."""
+"""Maximum number of calls that wait for an approval or run at the same time. Further calls queue."""
 LIST_SECONDS = 30.0
-"""Seconds that the server has to list its tools for the proxy."""
+"""Seconds that the server gets to list its tools for the proxy."""
 MOST_PAGES = 100
 STEP_SECONDS = 0.002
 _ERA = "io.modelcontextprotocol/protocolVersion"
-"""A key in `_meta` of each request of the later era (2026-07-28)."""
+"""Key in `_meta` that marks requests of the later era (2026-07-28)."""
 _PROGRESS = "progressToken"
 
 
 class CallJudge:
-    """Takes calls, puts each through the gate, and gives the client what it waits for."""
+    """Takes calls, judges each by the gate, and sends the results to the client."""
 
     def __init__(  # noqa: PLR0913 - one caller
         self,
@@ -59,9 +59,7 @@ class CallJudge:
         fail: Callable[[Exception], None],
         checks: CallChecks,
     ) -> None:
-        """Create the judge. `turn` is for all writers of the log. `note` records the lines that were not passed on,
-        `fail` ends the proxy.
-        """
+        """Create the judge. All writers of the log share `turn`. `note` records dropped lines, and `fail` ends the proxy."""
         self._sides = sides
         self._catalog = catalog
         self._workspace = workspace
@@ -78,43 +76,44 @@ class CallJudge:
             checks=checks,
         )
         self.latch = ""
-        """Reason to refuse every further call; empty before the first hard block."""
+        """Reason to refuse every further call. Empty before the first hard block."""
         self._over = ""
-        """Reason to send nothing more; empty before `close`."""
+        """Reason to send no further call. Empty before `close`."""
         self._own_queues: dict[str, queue.SimpleQueue[RpcMessage | None]] = {}
-        """The proxy's own requests, by id, and where their answers are put."""
+        """Queues for the answers to the proxy's own requests, by ID of the request."""
         self._own_id = f"harness-{os.urandom(6).hex()}"
         self._waiting: queue.SimpleQueue[ServerCall | None] = queue.SimpleQueue()
         self._order = allocate_lock()
-        """Held by the thread that takes the next call, until that call has its turn."""
+        """Lock of the thread that takes the next call, held until that call has its turn."""
         self._threads = self._idle = self._count = self._asking_count = 0
         self._hands = allocate_lock()
-        """Guards the number of threads, and the number of idle ones."""
+        """Lock for `_threads` and `_idle`."""
         self._busy: dict[str, ServerCall] = {}
-        """Calls that were taken and have no end yet, by id."""
+        """Calls without an end, by ID."""
         self._tools: dict[str, ServerTool] = {}
         self._more_threads()
 
     def take(self, call: ServerCall) -> None:
-        """Judge a call when its turn comes."""
+        """Queue a call for judging."""
         self._busy[call.id] = call
         self._waiting.put(call)
 
     def own_answer(self, message: RpcMessage) -> bool:
-        """Take an answer of the server's, if it is to a request of the proxy's own; say whether it is."""
+        """Take an answer of the server if it belongs to a request of the proxy itself. Return whether it does."""
         answers = self._own_queues.pop(json.loads(message.id), None)
         if answers is not None:
             answers.put(message)
         return answers is not None
 
     def close(self, reason: str) -> None:
-        """Send nothing more; what waits for its turn is not run."""
+        """Send no further calls to the server. Waiting calls are not run, for this reason."""
         self._over = reason
         self._waiting.put(None)
 
     def await_ends(self, seconds: float) -> None:
-        """Wait, at most `seconds`, for the end of each call, except those that wait for an approval: a question
-        cannot be taken back.
+        """Wait at most `seconds` for the ends of all calls, except those at an approval prompt.
+
+        A prompt that is open cannot be withdrawn.
         """
         for answers in tuple(self._own_queues.values()):
             answers.put(None)
@@ -123,7 +122,7 @@ class CallJudge:
             time.sleep(STEP_SECONDS)
 
     def end(self) -> None:
-        """Let nothing be judged any more, and record an end of what was begun. Raises LogError."""
+        """Judge no further calls, and record ends of the open ones. Raises LogError."""
         self._turn.keep()
         self.gate.end_open_calls("the proxy ended")
 
@@ -133,7 +132,7 @@ class CallJudge:
             self._sides.client.write(error_line(call.id, RpcCode.INTERNAL, "The proxy ended before anybody answered."))
 
     def _more_threads(self) -> None:
-        """Have one at least that waits for a call, where there may be more."""
+        """Start a thread if none is idle and the maximum is not reached."""
         with self._hands:
             if self._idle or self._threads == MOST_AT_ONCE:
                 return
@@ -144,14 +143,14 @@ class CallJudge:
     def _work(self) -> None:
         try:
             self._judge_calls()
-        except Exception as error:  # noqa: BLE001 - of the proxy itself
+        except Exception as error:  # noqa: BLE001 - a fault of the proxy itself
             self._fail(error)
 
     def _judge_calls(self) -> None:
         while (call := self._next_call()) is not None:
             try:
                 result = self._judge(call)
-            except Exception as error:  # noqa: BLE001 - nothing is let through by a gate that failed
+            except Exception as error:  # noqa: BLE001 - no call may run after a failure of the gate
                 self._sides.client.write(
                     error_line(call.id, RpcCode.INTERNAL, f"The proxy failed: {fault_words(error)}")
                 )
@@ -168,11 +167,11 @@ class CallJudge:
                 self._idle += 1
 
     def _forget(self, call: ServerCall) -> None:
-        if self._busy.get(call.id) is call:  # its id is free since it was answered
+        if self._busy.get(call.id) is call:  # after the answer, the client may have used the ID for another call
             del self._busy[call.id]
 
     def _next_call(self) -> ServerCall | None:
-        """Wait for the next call, and for the turn to judge it, which is held then; None at the end."""
+        """Wait for the next call, then acquire the turn to judge it. Return `None` at the end."""
         with self._order:
             call = self._waiting.get()
             if call is None:
@@ -187,7 +186,7 @@ class CallJudge:
             return call
 
     def _judge(self, call: ServerCall) -> ToolResult:
-        """Put a call through the gate. Raises what ends the proxy: LogError, GateError."""
+        """Judge and run a call by the gate, and return its result. Raises LogError and GateError, which end the proxy."""
         self._count += 1
         self._offer(call.tool)
         name = server_tool(self._catalog.server, call.tool)
@@ -204,10 +203,10 @@ class CallJudge:
         return result
 
     def _offer(self, name: str) -> None:
-        """Let the gate know the tool of a call, whether the server lists it or not."""
+        """Offer the tool of a call to the gate, even if the server does not list it."""
         if name in self._tools:
             return
-        if len(self._tools) > MOST_TOOLS:  # names that a model makes up have no end
+        if len(self._tools) > MOST_TOOLS:  # a model can invent any number of names
             used = {call.tool for call in tuple(self._busy.values())}
             self._tools = {used_name: tool for used_name, tool in self._tools.items() if used_name in used}
         self._tools[name] = ServerTool(
@@ -230,7 +229,7 @@ class CallJudge:
             self._asking_count -= 1
 
     def _send(self, call: ServerCall, line: bytes) -> None:
-        """Send the line of a call. Raises ToolError where it is wanted no more."""
+        """Send the line of a call. Raises ToolError if the call was cancelled or the proxy is ending."""
         with self._sides.server.lock:
             if call.is_cancelled:
                 raise ToolError("The client cancelled this call before it was sent.")
@@ -240,14 +239,14 @@ class CallJudge:
             self._sides.server.write_alone(line)
 
     def _answer(self, call: ServerCall, result: ToolResult) -> None:
-        """Give the client what it waits for: the server's own line, or why there is none."""
+        """Send the client the server's own line, or an error result with the reason for its absence."""
         if call.answer is not None:
             self._sides.client.write(call.answer.line)
         elif not call.is_cancelled:
             self._sides.client.write(result_line(call.id, refusal(call, result.content)))
 
     def _read_list(self, call: ServerCall) -> None:
-        """Read the server's list of tools, where the client has not, or not since it changed. `usable` tells what fails."""
+        """Read the server's list of tools for a tool that is unknown so far. A failure is only noted."""
         began_at, tools_so_far, cursor = self._catalog.changes, list[JsonValue](), None
         meta = call.message.params.get("_meta")
         meta_fields = (
@@ -275,7 +274,7 @@ class CallJudge:
             self._note(f"taken away: {problem}")
 
     def _ask_server(self, identity: str, method: str, params: Mapping[str, JsonValue]) -> RpcMessage | None:
-        """Return the server's answer to a request of the proxy's own; None where none comes."""
+        """Send a request of the proxy itself, and return the server's answer. `None` without one."""
         answers: queue.SimpleQueue[RpcMessage | None] = queue.SimpleQueue()
         self._own_queues[identity] = answers
         self._sides.server.write(request_line(json.dumps(identity), method, params))

@@ -1,10 +1,10 @@
-"""`.mcp.json`, as other agents' projects have it: the servers that it declares.
+"""The servers that a project declares in `.mcp.json`, in the format of other agents.
 
     {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
 
-or with `url` and `headers` instead of `command`, `args` and `env`. `${NAME}` is replaced by a variable of the
-person's, `${NAME:-else}` by one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean
-what they mean in config.toml. All other keys belong to other agents and are not read.
+or with `url` and `headers` instead of `command`, `args` and `env`. `${NAME}` is replaced by an environment variable of the
+user, and `${NAME:-else}` by `else` if the variable is not set. `write`, `network`, `seconds`, `start_seconds` and `pinned`
+have the same meaning as in config.toml. All other keys belong to other agents and are ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEADER = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 
 def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return the file's table of each server, by name, unchanged. Raises ValueError."""
+    """Return the unchanged table of each server in the file, by name. Raises ValueError."""
     try:
         value = read_one(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
 
 
 def line_of(name: str, data: bytes) -> int:
-    """Return the line of the first occurrence of a server's name behind SERVERS; 1 if it is written oddly."""
+    """Return the line number of a server's name after SERVERS. Inexact if the names are written with escapes."""
     words = (json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass") for word in (SERVERS, name))
     at = 0
     for word in words:
@@ -74,8 +74,9 @@ def line_of(name: str, data: bytes) -> int:
 
 
 def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mapping[str, str]) -> ServerDeclaration:
-    """Return the declaration for an entry of `servers_in`, with the variables of `environment` put in. Raises
-    ValueError.
+    """Return the declaration for an entry of `servers_in`, with variables replaced from `environment`.
+
+    Raises ValueError.
     """
     kind = table.get("type", "stdio" if "command" in table else "http")
     if kind not in _KINDS:
@@ -102,14 +103,12 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
 
 
 def entry_words(name: str, table: Mapping[str, JsonValue]) -> str:
-    """Return one line of the question about trust: the program and address that an entry of `servers_in` would start
-    and reach.
-    """
+    """Return a line for the prompt about trust: the program or address of an entry of `servers_in`, and its variables."""
     return server_words(name, table, [table.get("command"), *_items(table.get("args"))], variables_of(table))
 
 
 def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Return the names of the person's variables whose values go into an entry of `servers_in`, in their order."""
+    """Return the names of the environment variables that an entry of `servers_in` uses, in order of appearance."""
     texts = [
         table.get("command"), *_items(table.get("args")), table.get("url"),
         *(value for key in ("env", "headers") for _, value in _pairs(table.get(key))),
@@ -119,7 +118,7 @@ def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
-    """Return a text with the values of its variables. Raises ValueError for one that is not set, and for half characters."""
+    """Return a text with its variables replaced. Raises ValueError for an unset variable, and for lone surrogates."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()

@@ -1,7 +1,7 @@
-"""The MCP servers of a configuration, from the start of a session to its end: their tools, once they are available.
+"""The MCP servers of a configuration, from the start of a session to its end, and their tools.
 
-One thread has an event loop for all of them; the SDK is not loaded before, or anywhere else. A server that fails is
-left out, with a note; it never ends the session.
+One thread runs an event loop for all servers, and loads the SDK when it starts. A server that fails is left out with a
+note; it never ends the session.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 
 INSTALL = "servers of MCP need a package that is not installed: pip install 'permission-harness[mcp]'"
 MOST_OFFERED = 120
-"""Tools of all servers together that a model is offered; some models take 128 at the most."""
+"""Maximum number of tools of all servers together. Some models accept at most 128 tools."""
 CLOSE_SECONDS = 20.0
-"""Seconds to wait for the end before the rest is ended from here."""
+"""Seconds that the event loop gets to end, before `close` ends the remaining processes."""
 STEP_SECONDS = 0.1
 
 
 def check_installed() -> None:
-    """Raise UsageError if the SDK is missing. Loads no part of it."""
-    if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
+    """Raise UsageError if the SDK is not installed. Does not import it."""
+    if find_spec("mcp") is None or find_spec("mcp_types") is None:  # `mcp_types` exists since version 2
         raise UsageError(INSTALL)
 
 
 def unrecorded(record: Mapping[str, JsonValue]) -> None:
-    """Ignore the record of a server's question, for want of a log."""
+    """Ignore the record of a server's question. For uses without a log."""
 
 
 class McpServers:
@@ -74,13 +74,12 @@ class McpServers:
         outputs: OutputFolder | None = None,
         stops: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Create the servers from their declarations, the starter that puts each in its walls, and the folder of
-        pins.
+        """Create the servers without starting them. `starter` starts each in its walls; `pins` is the folder of pins.
 
-        `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that
-        waits for the call; with `deny_all` there are no questions. `record` is called there with each question after
-        its answer. A result that is cut stays whole in `outputs`. `stops` is as in AwaitedCall. Raises UsageError if
-        the SDK is not installed, or for pins that are not understood.
+        `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that waits
+        for the call; with `deny_all`, servers cannot ask. `record` is called on that thread with each answered question.
+        The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. Raises UsageError
+        if the SDK is not installed, or if a file of pins is invalid.
         """
         if declarations:
             check_installed()
@@ -97,9 +96,9 @@ class McpServers:
         self._hurry = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._work: ServersAtWork | None = None
         self._is_open = threading.Event()
-        """Whether the loop can be reached, or never will."""
+        """Set as soon as the loop can be reached, or has failed."""
         self._has_started = threading.Event()
-        """Whether no further process is started."""
+        """Set as soon as all processes are started."""
         self._is_over = threading.Event()
         self._is_over.set()
         self._is_running = False
@@ -111,7 +110,7 @@ class McpServers:
         self._noted_keys: set[str] = set()
 
     def start(self) -> None:
-        """Start all of them; returns at once."""
+        """Start all servers on another thread. Returns at once."""
         if self._servers:
             self._is_over.clear()
             start_new_thread(self._keep, ())
@@ -119,12 +118,12 @@ class McpServers:
             self._is_open.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, at most `seconds`, until each server has proved usable or not. Return whether all have."""
+        """Wait at most `seconds` until each server is ready or has failed. Return whether that is so."""
         end = time.monotonic() + seconds
         return all(server.settled.wait(max(end - time.monotonic(), 0)) for server in self._servers.values())
 
     def tools(self) -> Sequence[Tool] | None:
-        """Return all tools that may be used now; None where these are those that were returned last. Waits for nothing."""
+        """Return all tools that may be used now. `None` if they are the same as at the last call. Does not wait."""
         tools_offered: list[tuple[ConfiguredServer, ToolDescription]] = []
         for server in self._servers.values():
             try:
@@ -151,18 +150,18 @@ class McpServers:
         ]
 
     def notes(self) -> list[str]:
-        """Return the notes for people that were not returned before, safe to show."""
+        """Return the new notes for people since the last call, safe to show."""
         for server in self._servers.values():
             self._notes += server.news()
         news, self._notes = self._notes, []
         return news
 
     def reports(self) -> tuple[ServerReport, ...]:
-        """Return a report on each server. Raises UsageError for pins that are not understood."""
+        """Return a report on each server. Raises UsageError if a file of pins is invalid."""
         return tuple(server.report() for server in self._servers.values())
 
     def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
-        """Send a call, and wait for its end; where the person interrupts, it is cancelled at the server. Raises ToolError."""
+        """Send a call, and wait for its end. An interrupt cancels it at the server. Raises ToolError if it was not sent."""
         self._is_open.wait()
         if self._work is None or self._is_closing:
             raise ToolError("The connections to the servers are closed, so the call was not sent.")
@@ -176,7 +175,7 @@ class McpServers:
             raise
 
     def close(self) -> None:
-        """End all of them; when this returns, none of their processes is left. KeyboardInterrupt only makes it quick."""
+        """End all servers and all their processes. KeyboardInterrupt only makes this faster."""
         with self._lock:
             self._is_closing = True
         end = time.monotonic() + CLOSE_SECONDS
@@ -191,10 +190,10 @@ class McpServers:
             os.eventfd_write(self._hurry, 1)
         for started_server in self._started:
             started_server.end()
-        self._temporary.clear()  # each folder goes with its object
+        self._temporary.clear()  # each object removes its folder
 
     def _is_through(self) -> bool:
-        """Say whether nothing is left to wait for: the loop is over, or while the SDK is loaded nothing was sent yet."""
+        """Return whether `close` need not wait: the loop has ended, or it has not begun and all processes are started."""
         return self._is_over.is_set() or (not self._is_running and self._has_started.is_set())
 
     # -- the thread of the loop
@@ -204,7 +203,7 @@ class McpServers:
             self._start_processes()
             if not self._is_closing:
                 self._run_loop()
-        except Exception as error:  # noqa: BLE001 - servers end, the session does not
+        except Exception as error:  # noqa: BLE001 - a failure ends the servers, not the session
             for server in self._servers.values():
                 server.over(str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}")
         finally:
@@ -225,7 +224,7 @@ class McpServers:
             keep_at_work(self._started, headers, asks=asks, opened=self._opened)
 
     def _start_processes(self) -> None:
-        """Start each process first: it begins while the SDK is loaded."""
+        """Start the processes, before the SDK is loaded, so that both happen at the same time."""
         for server in self._servers.values():
             if self._is_closing:
                 break
@@ -244,12 +243,12 @@ class McpServers:
         if self._is_closing:
             work.stop()
 
-    # -- what is asked and told
+    # -- questions and notes
 
     def _ask(self, server: str, form: ElicitForm) -> ElicitAnswer:
         try:
             answer = on_gates_thread(lambda: ask_user(server, form, self._approver))
-        except Interrupted:  # nobody has seen the question
+        except Interrupted:  # the question was not shown
             raise KeyboardInterrupt from None
         self._record(asked_fields(server, form, answer))
         return answer
@@ -262,7 +261,7 @@ class McpServers:
 
 
 def _configured(declaration: ServerDeclaration, pins: str, redact: Callable[[str], str]) -> ConfiguredServer:
-    """Raises UsageError for pins that are not understood."""
+    """Return the server of a declaration. Raises UsageError if its file of pins is invalid."""
     file = PinFile(pins, declaration.name)
     file.read()
     catalog = ToolCatalog(declaration.words, shown_command(declaration, redact), file, declaration.pinned)

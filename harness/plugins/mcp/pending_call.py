@@ -1,4 +1,4 @@
-"""A pending call of a configured server's tool: its end, and the server's questions before it."""
+"""A pending call to a tool of a configured server: its outcome, and the server's questions before that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm
 from harness.record import Record
 
 LOOK_UP_SECONDS = 0.1
-"""Seconds between checks of the waiting thread: a signal that comes just before it waits does not wake it."""
+"""Seconds between checks of the waiting thread. A signal just before the wait does not end the wait."""
 
 
 class CallOutcome(Record):
@@ -18,10 +18,10 @@ class CallOutcome(Record):
 
     result: Mapping[str, JsonValue] | None = None
     error: str = ""
-    """Reason for a missing result, in words that may be the server's."""
+    """Reason for a missing result. The text may come from the server."""
     timed_out: bool = False
     questions: tuple[str, ...] = ()
-    """The server's questions to the person during the call, with their answers, a sentence each."""
+    """The server's questions to the user during the call, with the answers, one sentence each."""
 
 
 NOT_ANSWERED = ElicitAnswer(action="cancel", words="not answered")
@@ -32,11 +32,12 @@ def _never() -> int:
 
 
 class AwaitedCall:
-    """One call, for the thread that waits: it asks the person."""
+    """One call, for the thread that waits for it. This thread also puts the server's questions to the user."""
 
     def __init__(self, ask: Callable[[ElicitForm], ElicitAnswer] | None, stops: Callable[[], int] = _never) -> None:
-        """Create the call. `ask` fills in forms; `None` if no one does. `stops` returns the number of the person's
-        requests to stop since the call began, for a thread in which no signal raises.
+        """Create the call. `ask` shows a form to the user; `None` if forms cannot be shown.
+
+        `stops` returns the number of the user's requests to stop, for threads on which KeyboardInterrupt is not raised.
         """
         self.ask = ask
         self._stops = stops
@@ -44,7 +45,7 @@ class AwaitedCall:
         self._answers: queue.SimpleQueue[ElicitAnswer] = queue.SimpleQueue()
 
     def wait(self) -> CallOutcome:
-        """Return the outcome, and put the server's questions to the person until then. Raises KeyboardInterrupt."""
+        """Wait for the outcome, and put the server's questions to the user until then. Raises KeyboardInterrupt."""
         try:
             while True:
                 try:
@@ -57,7 +58,7 @@ class AwaitedCall:
                     return event
                 self._ask(event)
         finally:
-            self._answers.put(NOT_ANSWERED)  # whoever asks now waits for nobody
+            self._answers.put(NOT_ANSWERED)  # ends the wait for an answer in `await_answer`
 
     def _ask(self, form: ElicitForm) -> None:
         if self.ask is None:
@@ -68,10 +69,10 @@ class AwaitedCall:
         self._answers.put(answer)
 
     def finish(self, outcome: CallOutcome) -> None:
-        """Take its outcome."""
+        """Set the outcome of the call."""
         self._events.put(outcome)
 
     def await_answer(self, form: ElicitForm) -> ElicitAnswer:
-        """Have the person asked, and wait for what they say; called by another thread."""
+        """Have the waiting thread ask the user, and return the answer. Called by another thread."""
         self._events.put(form)
         return self._answers.get()

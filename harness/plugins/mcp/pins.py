@@ -1,7 +1,6 @@
-"""Pins: the tools of a server that a person has seen, by digest, and the server's current descriptions. One file per
-server.
+"""Pins: the descriptions of a server's tools that the user has seen, and the current ones. One file per server.
 
-A file that is not wholly understood is an error, never an empty one: otherwise damage to it would erase every pin.
+An invalid file is an error. It does not count as empty, since damage to it would then erase every pin.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from harness.text.strict_json import NotJsonError, read_line
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_TOOLS = 2_000
-"""Maximum number of tools kept per server."""
+"""Maximum number of tools stored per server."""
 LOCK_SECONDS = 5.0
-"""Seconds to wait for another process that writes the file."""
+"""Seconds to wait for the lock while another process writes the file."""
 ENDING = ".json"
 _VERSION = 1
 
@@ -37,23 +36,23 @@ class ToolPin(Record):
     """The stored descriptions of one tool."""
 
     pinned: ToolDescription | None = None
-    """The description that a person saw and approved; `None` if no one has."""
+    """The description that the user saw and approved. `None` without one."""
     listed: ToolDescription | None = None
-    """The description that the server lists now, if it differs from the pinned one."""
+    """The description in the server's last list, if it differs from the pinned one."""
 
 
 class PinFile:
-    """The pins of one server; safe to be used by several processes."""
+    """The pins of one server. Several processes can use the file at the same time."""
 
     def __init__(self, folder: str, server: str) -> None:
-        """Take the folder of all of them, which need not be there, and the server's name."""
+        """Use the file of a server in the folder of all pins, which need not exist yet."""
         self.path = os.path.join(folder, f"{server}{ENDING}")
         self.server = server
         self._folder = folder
         self._cache: tuple[tuple[int, ...], dict[str, ToolPin]] | None = None
 
     def read(self) -> Mapping[str, ToolPin]:
-        """Return all pins, by the tools' names. Raises UsageError for a file that is not understood."""
+        """Return all pins, by name of the tool. Raises UsageError if the file is invalid."""
         try:
             descriptor = open_private(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -68,7 +67,7 @@ class PinFile:
         return self._cache[1]
 
     def note_listed(self, descriptions: Mapping[str, ToolDescription]) -> None:
-        """Keep the server's current list, for a person to look at. Raises UsageError and OSError."""
+        """Store the server's current list, so that the user can review it. Raises UsageError and OSError."""
         stored_pins = self.read()
         if not any(_changes(stored_pins.get(name), description) for name, description in descriptions.items()):
             return
@@ -80,7 +79,7 @@ class PinFile:
                     pins[name] = ToolPin(pinned=pinned, listed=None if same else description)
 
     def pin(self, description: ToolDescription) -> None:
-        """Keep that a person saw exactly this, and said yes; on disk when this returns. Raises UsageError and OSError."""
+        """Store that the user saw and approved this description, and sync to disk. Raises UsageError and OSError."""
         with self._locked() as pins:
             last_listed = pins.get(description.name, ToolPin()).listed
             other = last_listed if last_listed is not None and last_listed.sha256 != description.sha256 else None
@@ -97,8 +96,9 @@ class PinFile:
 
     @contextmanager
     def _locked(self) -> Iterator[dict[str, ToolPin]]:
-        """Yield the pins for changes, under an exclusive lock; they are written when the block ends. Raises
-        UsageError and OSError.
+        """Yield the pins for changes under an exclusive lock, and write them when the block ends.
+
+        Raises UsageError and OSError.
         """
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
@@ -135,7 +135,7 @@ class PinFile:
 
 
 def servers_in(folder: str) -> list[str]:
-    """Return the names of the servers of which there are pins."""
+    """Return the names of the servers with a file of pins."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -144,7 +144,7 @@ def servers_in(folder: str) -> list[str]:
 
 
 def _changes(pin: ToolPin | None, description: ToolDescription) -> bool:
-    """Say whether it is news that the server lists a tool so."""
+    """Return whether a listed description differs from the last known one of the tool."""
     if pin is None:
         return True
     last_known = pin.listed or pin.pinned
@@ -164,7 +164,7 @@ def _described(description: ToolDescription | None) -> JsonValue:
 
 
 def _pin_from(name: str, fields: JsonValue) -> ToolPin:
-    """Raises ValueError."""
+    """Parse the pin of one tool. Raises ValueError."""
     if not isinstance(fields, dict) or fields.keys() != set(field_names(ToolPin)):
         raise ValueError(f"{name} has other fields than a pin")
     read: Callable[[str], ToolDescription | None] = lambda key: _description_from(name, fields[key])  # noqa: E731

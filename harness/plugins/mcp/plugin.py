@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def server_name(text: str) -> str:
-    """Return the name of an MCP server, of which names of tools can be made. Raises ArgumentTypeError."""
+    """Return `text` if it is a valid name of an MCP server, which is a part of tool names. Raises ArgumentTypeError."""
     if not re.fullmatch(SERVER_NAME, text):
         raise ArgumentTypeError(
             f"{text!r} is not a server name (up to 32 of A-Z, a-z, 0-9, - and _; no _ at an end, no two in a row)"

@@ -1,12 +1,12 @@
-"""The proxy: between an MCP client and one server, over their standard streams. Each call of a tool takes the gate's road.
+"""The proxy between an MCP client and one server, over their standard streams. The gate judges each call of a tool.
 
-Four kinds of threads, so that none waits for another's peer:
-  - one reads the client, one reads the server (traffic.py says which way each line goes);
-  - a few judge the calls (judging.py);
-  - the main one waits for the end: of the client, of the server, by a signal, or of the log.
+Four kinds of threads run, so that a slow client or server does not block the others:
+  - one reads the client, and one reads the server (traffic.py decides the path of each line);
+  - several judge the calls (judging.py);
+  - the main thread waits for the end: of the client or the server, by a signal, or after a fault.
 
-The two eras of the protocol differ in what is passed on. Here only: a refusal of the later one says that it is complete, and
-what identifies the client there goes with the proxy's own request for the list of tools.
+The two eras of the protocol are passed on unchanged. The proxy's own messages differ in two ways: in the later era, a
+refusal is marked as complete, and the proxy's request for the list of tools contains the client's identification.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from harness.text.visible import visible_line
 
 BLOCK_BYTES = 1 << 16
 MOST_NOTES = 200
-"""Maximum number of log records about lines that were not passed on, so that endless nonsense cannot fill the log."""
+"""Maximum number of log records about dropped lines, so that a faulty peer cannot fill the log."""
 REAP_MILLISECONDS = 5_000
-"""Milliseconds between reapings of ended processes, including those that the server left behind."""
+"""Milliseconds between reapings of ended processes, including orphans of the server."""
 SETTLE_SECONDS = 2.0
-"""Seconds to wait at the end for the output of others, before it is abandoned."""
+"""Seconds that each step of the shutdown waits for the client, the server or calls."""
 
 
 class ProxyStop(Enum):
@@ -68,7 +68,7 @@ class ProxyEnd(Record):
 
 
 def begin_session(log: ActionLog, policy: Policy, fields: Mapping[str, JsonValue]) -> None:
-    """Record the beginning of a session, before the server is started. Raises LogError."""
+    """Record the start of a session. Called before the server is started. Raises LogError."""
     log.begin_session()
     log.append(
         "session_started",
@@ -91,9 +91,7 @@ def end_session(log: ActionLog, stop: StopReason, detail: str, exit_code: int) -
 
 
 def as_its_client_would(words: Sequence[str], environment: Mapping[str, str]) -> Launch:
-    """Return the launch of a server as a client starts it: with its own variables, in the folder at hand, without
-    walls.
-    """
+    """Return the launch of a server in the way of a client: same environment, current folder, no walls."""
     return Launch(argv=words, executable=words[0], cwd=".", environment=environment)
 
 
@@ -112,8 +110,7 @@ class McpProxy:
         checks: CallChecks,
         client: tuple[int, int] = (0, 1),
     ) -> None:
-        """Create the proxy from the started server and its catalog; `client` holds the descriptors to read the client
-        from and write to.
+        """Create the proxy for a started server. `client` has the file descriptors to read from and write to the client.
 
         Arguments that may be paths are resolved in `workspace`.
         """
@@ -141,10 +138,10 @@ class McpProxy:
         self._stop: ProxyStop | None = None
         self._fault: Exception | None = None
         self._server_read = threading.Event()
-        """Whether the server's output was read to its end."""
+        """Set as soon as the server's output was read to its end."""
 
     def run(self) -> ProxyEnd:
-        """Pass on and judge until one side ends, or `stop` is called. To be called in the main thread."""
+        """Pass lines on and judge calls until one side ends or `stop` is called. Call it on the main thread."""
         start_new_thread(self._guarded, (self._read_client,))
         start_new_thread(self._guarded, (self._read_server,))
         waiting = select.poll()
@@ -169,7 +166,7 @@ class McpProxy:
         return ProxyEnd(stop=stop, server_code=code, fault=self._fault)
 
     def end(self, proxy_end: ProxyEnd, exit_code: int) -> None:
-        """Record the end; no further call is judged. Raises LogError."""
+        """Stop judging, answer the remaining calls with errors, and record the end. Raises LogError."""
         self._judge.end()
         _within(SETTLE_SECONDS, self._judge.answer_rest)
         if proxy_end.fault is not None:
@@ -179,7 +176,7 @@ class McpProxy:
         end_session(self._log, stop, proxy_end.stop.value, exit_code)
 
     def stop(self, reason: ProxyStop = ProxyStop.SIGNAL) -> None:
-        """Have `run` end; the first reason counts. May be called by a signal's function, and by any thread."""
+        """Make `run` end. The first reason is kept. May be called by a signal handler, and on any thread."""
         if self._stop is None:
             self._stop = reason
         os.eventfd_write(self._wake, 1)
@@ -192,7 +189,7 @@ class McpProxy:
         self.stop(ProxyStop.FAULT)
 
     def _note(self, text: str) -> None:
-        """Record a line that was not passed on. Does not wait, so that reading a side never blocks on it."""
+        """Record a dropped line. Does not wait for the turn, so that it never blocks the reading of a side."""
         self._notes += 1
         if self._notes > MOST_NOTES:
             return
@@ -204,7 +201,7 @@ class McpProxy:
         self._guarded(lambda: self._log.append("error", fields))
 
     def _end_requests(self) -> None:
-        """Fail the requests that still wait for an answer of the server's."""
+        """Answer the requests that still wait for the server with an error."""
         reason = f"The server {self._server_name} ended before it answered"
         for identity, call in self._sides.of_client.pop_all():
             if isinstance(call, ServerCall):
@@ -215,7 +212,7 @@ class McpProxy:
     def _guarded(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - nothing is passed on by a proxy of which a part is missing
+        except Exception as error:  # noqa: BLE001 - the proxy must end if one of its threads fails
             self._fail(error)
 
     def _read_client(self) -> None:
@@ -228,7 +225,7 @@ class McpProxy:
         self.stop(ProxyStop.SERVER)
 
     def _read(self, descriptor: int, whose: str, take: Callable[[bytes], None]) -> None:
-        """Give each line to `take`, until the end. Raises LogError."""
+        """Call `take` with each line until the end of the input. Raises LogError."""
         lines = LineSplitter()
         while block := _block_from(descriptor):
             for line in lines.add(block):
@@ -242,7 +239,7 @@ class McpProxy:
 
 
 def _within(seconds: float, work: Callable[[], None]) -> None:
-    """Do what writes to a client, who may not read any more; after so long without waiting for it."""
+    """Run `work` on a thread, and wait at most `seconds` for it: it may block on a client that no longer reads."""
     done = threading.Event()
 
     def do() -> None:

@@ -1,9 +1,9 @@
-"""A question as a form that an MCP client shows to a person (elicitation), and the answer in the filled form.
+"""An approval prompt as a form that an MCP client shows to its user (elicitation), and the answer in the filled form.
 
-INVARIANT: a yes is the word that the form asks for, in a form that was sent off. Nothing is filled in beforehand, and
-a field that a client leaves out, closes or makes up is not a yes. A question of more than a few rows ends in a number
-that has to be typed: a client that cuts it (Claude Code 2.1.330 shows four rows) cuts the number too, and then a yes
-is impossible there.
+INVARIANT: only a submitted form with the requested word is an approval. The form has no default, and a closed form, a
+missing field or any other text is not an approval. A question of more than a few rows ends with a number that the user
+must type. A client that cuts the question (Claude Code 2.1.330 shows four rows) also cuts the number, so that its user
+cannot approve a question without seeing all of it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from harness.text.visible import visible_line
 FIELD = "answer"
 YES, NO = "yes", "no"
 MOST_LINES, MOST_CHARACTERS = 80, 6_000
-"""Maximum lines and characters of a question in a form: clients cut longer ones, and a question not shown whole is
-not answered.
-"""
+"""Maximum number of lines and characters of a question in a form. Clients cut longer questions."""
 SHORT_ROWS, SHORT_WIDTH = 4, 40
-"""Rows and columns that every client shows whole."""
+"""Number of rows and columns that every client shows without a cut."""
 MOST_WORDS = 500
 _MARGIN = "    "
-"""Prefix of each line of the question: a client that draws Markdown leaves the text behind it unchanged."""
+"""Prefix of each line of the question, so that clients that render Markdown show the text unchanged."""
 CALL_GONE = "the client cancelled the call, or left, before anybody answered"
 TOO_LONG = "the question is too long for a form of the client"
 
@@ -39,12 +37,12 @@ class FormEnd(Enum):
     SENT = "accept"
     REFUSED = "decline"
     CLOSED = "cancel"
-    """The client closed it, perhaps without a person: there is an end, but not an answer."""
+    """The client closed the form, perhaps without a user. This is not an answer."""
     LATE = "late"
     FAILED = "failed"
-    """The client could not show it, or answered with something else."""
+    """The client could not show the form, or sent an invalid answer."""
     CALL_GONE = "call gone"
-    """The client does not want the call any more, or is gone, or the server ends."""
+    """The client cancelled the call, the client left, or the server ends."""
 
 
 class FormAnswer(Record):
@@ -52,30 +50,31 @@ class FormAnswer(Record):
 
     end: FormEnd
     filled: Mapping[str, object] = {}
-    """With SENT: the fields, as the client says."""
+    """With SENT: the fields as the client sent them."""
 
 
 class QuestionForm(Record):
-    """One question, as a client shows it."""
+    """The form for one approval prompt."""
 
     tool: str
     message: str
     word: str
-    """The word to type for a yes; empty if `yes` is chosen from a list."""
+    """The text to type for an approval. Empty if the user chooses `yes` from a list."""
 
     @property
     def schema(self) -> dict[str, JsonValue]:
-        """The form, in the little JSON Schema that clients know."""
+        """The form in the subset of JSON Schema that clients support."""
         field: dict[str, JsonValue] = {"type": "string", "title": f"May this call of {self.tool} run, once?"}
         if self.word:
             field["description"] = "To let it run, type what the end of the question says. Anything else refuses."
         else:
-            field["enum"] = [NO, YES]  # who answers with the first one that is offered says no
+            field["enum"] = [NO, YES]  # a client that picks the first choice by default refuses
         return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
 
     def approval(self, answer: FormAnswer, client: str) -> Approval | None:
-        """Return the approval in an answer of `client`; the approver is the client, not the unknown person. `None`
-        without an answer.
+        """Return the approval in an answer of `client`. `None` if the form was closed, late or failed.
+
+        The approver is the client, since its user is unknown.
         """
         match answer.end:
             case FormEnd.SENT:
@@ -93,9 +92,9 @@ class QuestionForm(Record):
 
 
 def question_form(tool: str, question: str, word: str) -> QuestionForm | None:
-    """Return the form of a question about a call of `tool`; `None` if it is too long to be shown whole.
+    """Return the form of a question about a call of `tool`. `None` if the question is too long for a form.
 
-    `question` is the complete text, safe to show; `word` must be typed to say yes, unless it is empty.
+    `question` is the complete text, safe to show. The user must type `word` to approve, unless it is empty.
     """
     lines = [f"{_MARGIN}{line}" for line in question.split("\n")]
     if len(lines) > MOST_LINES or len(question) > MOST_CHARACTERS:

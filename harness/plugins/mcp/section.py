@@ -1,6 +1,6 @@
 """The table `[mcp.servers.NAME]` of the configuration, and the part of a session that runs these servers.
 
-A module apart from plugin.py: each session reads it that has such a table, and no flags.
+This is not in plugin.py, since sessions with such a table import this module and need no flags of commands.
 """
 
 from __future__ import annotations

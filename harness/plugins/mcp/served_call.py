@@ -1,4 +1,7 @@
-"""One call of a client of ours on its way: from the protocol's thread to the gate's, its questions out, its answers in."""
+"""One call of a client of `harness mcp serve`. It passes between the protocol's thread and the gate's thread.
+
+The call, its answers and its cancellation go to the gate's thread; its questions and its result come back.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from harness.record import Record
 
 
 class ServedClient(Record):
-    """The caller, as it names itself: the name is not verified."""
+    """The client, with the name that it reports. The name is not verified."""
 
     name: str = ""
     version: str = ""
 
     @property
     def display_name(self) -> str:
-        """Its name, for people."""
+        """Name of the client for people."""
         return self.name or "a client without a name"
 
 
@@ -31,11 +34,11 @@ class CallResult(Record):
 
 
 CallNews: TypeAlias = QuestionForm | CallResult
-"""News of a call for the protocol's thread: a question to ask, or the end."""
+"""Message about a call to the protocol's thread: a question to ask, or the result."""
 
 
 class ServedCall:
-    """See the module. Made by the protocol's thread, carried out by the gate's."""
+    """One call. The protocol's thread creates it, and the gate's thread runs it."""
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class ServedCall:
         asks: bool,
         tell: Callable[[CallNews], None],
     ) -> None:
-        """`arguments` are JSON text; `asks` says whether the client shows forms; `tell` hands on what is new."""
+        """Make the call. `arguments` are JSON text. `asks`: the client shows forms. `tell` receives the call's news."""
         self.name = name
         self.arguments = arguments
         self.client = client
@@ -58,7 +61,7 @@ class ServedCall:
         """Whether no further question may be asked."""
 
     def ask(self, form: QuestionForm, seconds: float) -> FormAnswer:
-        """Have the client ask, and wait so long at most."""
+        """Have the client show a form, and return the answer. Wait at most `seconds`."""
         if not self._is_gone:
             self._tell(form)
         try:
@@ -83,19 +86,19 @@ class ServedCall:
         self._answers.put(answer)
 
     def end(self, result: CallResult) -> None:
-        """Give the client what it waits for."""
+        """Send the result to the client."""
         self._tell(result)
 
     def cancel(self) -> None:
-        """Note that the client does not want it any more."""
+        """Mark the call as cancelled by the client, and end its questions."""
         self.is_cancelled = True
         self.ask_no_more()
 
     def ask_no_more(self) -> None:
-        """End every wait for an answer; may be called by a signal's function."""
+        """End every wait for an answer, now and later. May be called by a signal handler."""
         self._is_gone = True
         self._answers.put(FormAnswer(end=FormEnd.CALL_GONE))
 
 
 class AskedNoMoreError(Exception):
-    """The question that is waited for needs no answer any more."""
+    """Raised if a question needs no answer any more."""

@@ -1,4 +1,4 @@
-"""A call of a server's tool on its way, and the turn that it needs to be judged."""
+"""A call in progress to a server's tool, and the turn in which calls are judged."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ JUDGED = ("name", "arguments")
 
 
 class GateTurn:
-    """The turn: its holder is alone in the gate and the log. The holder steps out of it during a wait."""
+    """The turn: a lock for the gate and the log. Its holder releases it while it waits."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._due: deque[Callable[[], None]] = deque()
 
     def take(self) -> None:
-        """Wait for it."""
+        """Wait for the turn, and acquire it."""
         self._lock.acquire()
 
     def give(self) -> None:
-        """Let the next one in."""
+        """Release the turn, then do the queued work."""
         self._lock.release()
         self._do_what_is_due()
 
     def keep(self) -> None:
-        """Wait for the turn, do the queued work, and never give the turn back."""
+        """Acquire the turn, do the queued work, and never release the turn."""
         self._lock.acquire()
         while self._due:
             self._due.popleft()()
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do `work` in the turn without waiting for it: now, or when the holder gives the turn back. `work` must not
-        raise.
-        """
+        """Do `work` in the turn without waiting: now, or when the holder releases the turn. `work` must not raise."""
         self._due.append(work)
         self._do_what_is_due()
 
@@ -62,7 +60,7 @@ class GateTurn:
 
     @contextmanager
     def stepped_out(self) -> Iterator[None]:
-        """Give the turn to others during the block, and wait for it again."""
+        """Release the turn during the block, then acquire it again."""
         self.give()
         try:
             yield
@@ -71,7 +69,7 @@ class GateTurn:
 
 
 class ServerCall:
-    """One call of a tool on its way: from the client through the gate to the server, and its answer back."""
+    """One call of a tool: from the client through the gate to the server, and back with the answer."""
 
     def __init__(self, message: RpcMessage, tool: str, arguments: str) -> None:
         """See `server_call`."""
@@ -84,33 +82,33 @@ class ServerCall:
         self.is_cancelled = False
         self.answer: RpcMessage | None = None
         self.lost = ""
-        """Reason for the lack of an answer."""
+        """Reason for the missing answer. Empty otherwise."""
         self._lock = allocate_lock()
         self._over = threading.Event()
 
     def take_answer(self, answer: RpcMessage) -> None:
-        """Take the server's answer."""
+        """Store the server's answer, unless the call has ended."""
         with self._lock:
             if not self._over.is_set():
                 self.answer = answer
         self._over.set()
 
     def fail(self, reason: str) -> None:
-        """Note that there will be no answer."""
+        """End the call without an answer, for `reason`."""
         with self._lock:
             if not self._over.is_set():
                 self.lost = reason
         self._over.set()
 
     def cancel(self) -> None:
-        """Note that the client waits no more."""
+        """Mark the call as cancelled by the client."""
         with self._lock:
             if not self._over.is_set():
                 self.is_cancelled = True
         self._over.set()
 
     def wait(self) -> None:
-        """Wait for the first of these three."""
+        """Wait until the call is answered, failed or cancelled."""
         self._over.wait()
 
 

@@ -1,14 +1,14 @@
-"""The declaration of an MCP server in a configuration: its start or address, and its permissions.
+"""The declaration of an MCP server in a configuration: its command or address, and its permissions.
 
 [mcp.servers.NAME]
 command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]     # or url = "https://..."
 env = ["GITHUB_TOKEN"]          # variables passed on, by name
 bearer = "VARIABLE"             # of url: the variable that holds the token
-write = ["."]                   # of command: paths it may write beside a temporary folder of its own
-network = true                  # of command
-seconds = 60                    # of a call
-start_seconds = 30              # until it has listed its tools
-pinned = "SHA-256"              # of its whole list: that counts as seen
+write = ["."]                   # with command: paths it may write, in addition to its own temporary folder
+network = true                  # with command: whether it may use the network
+seconds = 60                    # time limit of a call
+start_seconds = 30              # time limit until it has listed its tools
+pinned = "SHA-256"              # digest of its complete list, which then counts as seen
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import SERVER_NAME
 
 KEY = "mcp.servers"
-"""The header of the tables of the configuration, without the name of the server."""
+"""Header of the configuration tables, without the name of the server."""
 DEFAULT_SECONDS = 60.0
 START_SECONDS = 30.0
 _FIELDS = {
@@ -53,26 +53,26 @@ class ServerDeclaration(Record):
     command: tuple[str, ...] = ()
     url: str = ""
     env: tuple[str, ...] = ()
-    """Names of variables that it gets in addition to the usual ones."""
+    """Names of environment variables that the server gets in addition to the usual ones."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Further variables with their values, of a server of `.mcp.json`; they count above those of `env`."""
+    """Further variables with values, from `.mcp.json`. They override those of `env`."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Headers sent with each request to its URL, of a server of `.mcp.json`."""
+    """Headers for each request to the URL, from `.mcp.json`."""
     bearer: str = ""
-    """The name of the variable that holds its token."""
+    """Name of the environment variable with the token."""
     write: tuple[str, ...] = ()
-    """Folders and files that it may write, named as in `Effects.granted`."""
+    """Folders and files that the server may write, named as in `Effects.granted`."""
     network: bool = False
     seconds: float = DEFAULT_SECONDS
     """Maximum duration of a call, in seconds."""
     start_seconds: float = START_SECONDS
-    """Maximum seconds to connect and list its tools: a server that is installed by its start takes long."""
+    """Maximum seconds to connect and list the tools. A server that is installed at its start takes long."""
     pinned: str = ""
-    """The digest of all that it lists; empty: a person has to see each tool."""
+    """Digest of the complete list of tools. Empty: the user has to review each tool."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The part of a pin in addition to the tool's description: the command line, or the URL."""
+        """The command line, or the URL. Pins include it in addition to a tool's description."""
         return self.command or (self.url,)
 
     def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -83,25 +83,23 @@ class ServerDeclaration(Record):
 
     @property
     def bounds(self) -> ToolBounds | None:
-        """The most that it may do; `None` for a server at a URL, whose limits are unknown here."""
+        """Bounds of the server's effects. `None` for a server at a URL, whose bounds are unknown."""
         return ToolBounds(write=self.write, network=self.network) if self.command else None
 
 
 def shown_command(declaration: ServerDeclaration, redact: Callable[[str], str]) -> str:
-    """Return its command line, or URL, as pins keep it: for people, secrets masked."""
+    """Return the command line or URL of a server for people and pins, with secrets masked."""
     return visible_line(redact(shlex.join(declaration.words)), 10_000)
 
 
 def declared_words(name: str, table: Mapping[str, Any]) -> str:
-    """Return one line of the question about trust: the program and address that an unchecked table would start and
-    reach.
-    """
+    """Return a line for the prompt about trust: the program or address of an unchecked table, and its variables."""
     variables = [*_list(table.get("env")), table.get("bearer")]
     return server_words(name, table, _list(table.get("command")), variables)
 
 
 def server_words(name: str, table: Mapping[str, Any], command: Sequence[object], variables: Sequence[object]) -> str:
-    """Return the same from the command line and the names of the variables of the person that the server gets."""
+    """Return the line of `declared_words` for a command line and the names of the server's environment variables."""
     url = table.get("url")
     does = f"is reached at {url}" if url else f"starts: {command_words(command)}"
     return f"MCP server {name} {does}{variable_words(variables)}{permission_words(table)}"
@@ -117,7 +115,7 @@ def secrets_of(servers: Iterable[ServerDeclaration], environment: Mapping[str, s
 
 
 def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
-    """Return the server that a table declares. Raises ValueError("key: what is wrong")."""
+    """Return the server that a table declares. Raises ValueError with the key and the problem."""
     if not re.fullmatch(SERVER_NAME, name):
         raise ValueError(
             f"{name[:50]!r} cannot be the name of a server: take letters, digits, - and single _, 32 at most"

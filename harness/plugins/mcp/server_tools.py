@@ -1,4 +1,4 @@
-"""The gate's tool for what a server offers: a call becomes the Action that is judged, and its judged bytes go to the server."""
+"""The gate's tool for a tool of the proxy's server: prepares the Action to judge, and sends the judged bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from harness.record import Record
 from harness.tool_kinds import server_tool
 
 MOST_LOGGED = 30_000
-"""Characters of a result that the log keeps."""
+"""Maximum number of characters of a result in the log."""
 _MOST_LOOKED_AT = 200_000
-"""Maximum number of characters in which secrets are masked before the result is cut to that."""
+"""Maximum number of characters of a result in which secrets are masked. The result is cut to MOST_LOGGED after that."""
 UNCONFINED = "none: a server runs as its client started it"
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
-"""The server checks the arguments itself."""
+"""Schema that accepts any arguments, since the server checks them itself."""
 
 
 class CallRequest(Record):
-    """The line to send, with the call and the tool that it was judged by."""
+    """The line to send, with its call and the tool's description at the time of judging."""
 
     call: ServerCall
     line: bytes
@@ -39,7 +39,7 @@ class CallRequest(Record):
 
 
 class Unwalled:
-    """The walls of calls of a server: none."""
+    """Walls for calls of a server that is not confined."""
 
     confines = False
     level = UNCONFINED
@@ -49,7 +49,7 @@ class Unwalled:
         return WallsHere(root="", confines=False, missing="nothing confines a server")
 
     def in_words(self, effects: Effects) -> str:  # noqa: ARG002 - as CallWalls has it
-        """Return that nothing holds it."""
+        """Return that the server is not confined."""
         return UNCONFINED
 
 
@@ -67,10 +67,10 @@ class ServerTool:
         turn: GateTurn,
         redact: Callable[[str], str],
     ) -> None:
-        """Create the tool from its name at its server, the catalog of all tools, and the calls in progress, by id.
+        """Create the tool. `tool` is its name at the server, and `calls` are the calls in progress, by ID.
 
-        `send` sends the line of a call, and raises ToolError if sending is over. The thread steps out of `turn`
-        during the wait for the answer; `redact` masks secrets.
+        `send` sends the line of a call, and raises ToolError if that is no longer possible. The thread releases `turn`
+        while it waits for the answer. `redact` masks secrets.
         """
         self.spec = ToolSpec(name=server_tool(catalog.server, tool), description="", parameters=_ANYTHING)
         self.walls = Unwalled()
@@ -83,14 +83,14 @@ class ServerTool:
         self._redact = redact
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: what is sent, and at first use all that the server says of the tool.
+        """Return the action with the line to send and, at first use, the server's complete description of the tool.
 
-        Raises ToolError for a tool that is not to be used: not listed, or changed.
+        Raises ToolError if the tool is not listed or was changed.
         """
         server_call = self._calls[call.id]
         tool_judged = judged_tool(self._catalog, self._tool)
         line = server_call.message.line
-        if call.arguments != server_call.arguments:  # changed at the question
+        if call.arguments != server_call.arguments:  # edited at the approval prompt
             line = changed_line(
                 server_call.message, "params", {**server_call.message.params, "arguments": dict(arguments)}
             )
@@ -100,13 +100,13 @@ class ServerTool:
         return tool_judged.action(call, arguments, request, also=also, texts=texts)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - nothing confines a server
-        """Send what was judged, and wait for the answer. Raises ToolError, where nothing was sent, or no answer came."""
+        """Send the judged line, and wait for the answer. Raises ToolError if it was not sent or got no answer."""
         request = action.request
         if not isinstance(request, CallRequest):
             raise TypeError("another tool prepared this call")
         check_is_as_judged(self._catalog, request.judged_tool)
         call = request.call
-        self._send(call, request.line)  # in the turn: calls are sent in the order in which they were judged
+        self._send(call, request.line)  # while it holds the turn, so that calls are sent in the order of judging
         with self._turn.stepped_out():
             call.wait()
         if call.answer is not None:
@@ -117,13 +117,13 @@ class ServerTool:
         raise ToolError(f"{call.lost}; what the call had begun may be done in part.")
 
     def keep_seen(self, action: Action) -> None:
-        """Keep that a person saw the tool as it was judged. Raises ToolError."""
+        """Store that the user saw the judged description of the tool. Raises ToolError."""
         if isinstance(action.request, CallRequest):
             keep_seen(self._catalog, action.request.judged_tool)
 
 
 def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:
-    """Return the log's version of an answer: its texts, bounded, secrets masked before they are cut."""
+    """Return an answer for the log: its texts, with secrets masked, then cut to MOST_LOGGED."""
     error, result = answer.fields.get("error"), answer.fields.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
     result_text = f"error: {compact(error)}" if error is not None else texts_of(result)

@@ -1,4 +1,4 @@
-"""The walls of a server that is started here: what its declaration lets it write and reach, and no more than the policy has."""
+"""The walls of a configured server: the paths and network that its declaration permits, limited by the policy."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_TOLD = 5
 
 
 class ServerWalls:
-    """The walls of calls of a server, for the gate."""
+    """The walls for calls of a server, for the gate."""
 
     def __init__(self, held_by: str, *, confines: bool) -> None:
-        """Create the walls from their description; `confines` tells whether the kernel enforces them."""
+        """Create the walls. `held_by` describes them, and `confines` is whether the kernel enforces them."""
         self.level = held_by
         self.confines = confines
 
@@ -38,7 +38,7 @@ class ServerWalls:
         return WallsHere(root="", confines=False, missing="a server has the walls of its declaration")
 
     def in_words(self, effects: Effects) -> str:  # noqa: ARG002 - as CallWalls has it
-        """Return the description of the walls: the same for each call."""
+        """Return the description of the walls, which is the same for each call."""
         return self.level
 
 
@@ -48,14 +48,14 @@ class ServerStarter:
     def __init__(
         self, workspace: Workspace, walls: CommandWalls, policy: Policy, environment: Mapping[str, str]
     ) -> None:
-        """Take the folder that they start in, what puts up walls there, and the person's environment."""
+        """Make a starter. Servers start in `workspace`, inside `walls`, with variables from `environment`."""
         self._workspace = workspace
         self._walls = walls
         self._policy = policy
         self._environment = environment
 
     def effects(self, declaration: ServerDeclaration) -> Effects:
-        """Return the effects that a server may have: the declared ones, less those that a policy takes away."""
+        """Return the permitted effects of a server: the declared ones, except those that the policy forbids."""
         use = ToolUse(tool=declaration.name, bounds=declaration.bounds)
         return effects_of(
             (use,),
@@ -80,11 +80,11 @@ class ServerStarter:
 
     @property
     def confines(self) -> bool:
-        """Whether this machine can hold a server to anything."""
+        """Whether this machine can confine servers."""
         return self._walls.confines
 
     def start(self, declaration: ServerDeclaration, temporary: TemporaryFolder, errors: int) -> PipedProcess:
-        """Start a server; `errors` becomes its stderr. Raises UsageError where that is not possible."""
+        """Start a server with the file descriptor `errors` as its stderr. Raises UsageError if that fails."""
         try:
             variables = {**self._variables(declaration), "TMPDIR": temporary.path()}
             program = shutil.which(declaration.command[0], path=variables["PATH"])
@@ -108,7 +108,7 @@ class ServerStarter:
             return PipedProcess(walled, "the server", is_bound=True, errors=errors)
 
     def _variables(self, declaration: ServerDeclaration) -> dict[str, str]:
-        """Return its environment: the few that every command has, and those that are named."""
+        """Return the environment of a server: the variables of every command, and those of its declaration."""
         declared_variables = {name: self._environment[name] for name in declaration.env if name in self._environment}
         return {
             "PATH": os.defpath,
@@ -118,11 +118,11 @@ class ServerStarter:
         }
 
     def has(self, variable: str) -> bool:
-        """Say whether a variable is set."""
+        """Return whether an environment variable is set."""
         return variable in self._environment
 
     def header_values(self, declaration: ServerDeclaration) -> dict[str, str]:
-        """Return the headers for each request to a URL. Raises UsageError for a token that is missing."""
+        """Return the headers for each request to a server's URL. Raises UsageError for a missing or invalid token."""
         headers = dict(declaration.headers)
         if declaration.bearer:
             token = self._environment.get(declaration.bearer, "")

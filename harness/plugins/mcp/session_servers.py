@@ -1,4 +1,4 @@
-"""The MCP servers of one session: started beside it, offered when they are there, ended with it."""
+"""The MCP servers of one session. They start in parallel to it, are offered once they are ready, and end with it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from harness.session.session_tools import SessionTools
 from harness.tools.command_walls import CommandWalls
 
 FIRST_SECONDS = 600.0
-"""Seconds that the first request waits for the servers; starting and listing have shorter bounds of their own."""
+"""Maximum seconds that the first model request waits for the servers. Their own time limits are shorter."""
 
 LOOK_SECONDS = 0.1
-"""Seconds between that wait's checks for a request to stop."""
+"""Seconds between checks for a request to stop during that wait."""
 
 
 class SessionServers:
-    """See OfferedTools, which asks for `news` before each request."""
+    """The servers of a session. OfferedTools calls `news` before each model request."""
 
     def __init__(self, tools: SessionTools, log: ActionLog, approver: Approver) -> None:
-        """Prepare the servers without starting them. `approver` answers their questions. Raises UsageError as
-        McpServers does.
+        """Prepare the servers without starting them. `approver` answers their questions.
+
+        Raises UsageError as McpServers does.
         """
         place, rules = tools.place, tools.rules
         outputs = place.workspace.outputs
@@ -54,19 +55,21 @@ class SessionServers:
         self._tell = tools.front.tell
         self._waited = False
         self._start_lock = allocate_lock()
-        """Held since they were started."""
+        """Lock that is acquired by the first start, and never released."""
 
     def begin(self) -> None:
-        """Start the servers, unless they are started already, and return at once. Starting them at the same time as
-        the prompt would slow both, so the prompt is drawn first.
+        """Start the servers, unless they are started already. Returns at once.
+
+        Callers draw the prompt first, since a start at the same time would slow both.
         """
         if self._start_lock.acquire(blocking=False):
             self._servers.start()
 
     def news(self) -> OutsideTools | None:
-        """Return the tools that are there now, where any has come or gone; the first time when all servers are there.
+        """Return the present tools and new notes. `None` if neither has changed.
 
-        Raises KeyboardInterrupt where the person stops that wait.
+        The first call waits until all servers are ready or have failed. Raises KeyboardInterrupt if the user stops that
+        wait.
         """
         if not self._waited:
             self.begin()
@@ -86,12 +89,12 @@ class SessionServers:
             self._log.append("server_asked", {"call": self._log.running_call, **fields}, sync=True)
 
     def _wait(self) -> None:
-        """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""
+        """Wait at most FIRST_SECONDS for all servers. Raises KeyboardInterrupt on a request to stop, on any thread."""
         end = time.monotonic() + FIRST_SECONDS
         while not self._servers.wait(LOOK_SECONDS) and time.monotonic() < end:
             if self._interrupt.requested:
                 raise KeyboardInterrupt
 
     def close(self) -> None:
-        """End them, with all that they have started."""
+        """End the servers and all their processes."""
         self._servers.close()

@@ -1,4 +1,4 @@
-"""The two sides of a proxy: whole lines to write to each, and the requests of each that have no answer yet."""
+"""The two sides of a proxy, client and server: the output to each, and the open requests of each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from harness.plugins.mcp.server_calls import ServerCall
 from harness.safe_files import write_whole
 
 MOST_OPEN = 10_000
-"""Requests of one side that wait for an answer."""
+"""Maximum number of requests of one side that wait for an answer."""
 MOST_CANCELLED = 1_000
 
 
 class Peer:
-    """One side to write to: whole lines, one after the other."""
+    """The output to one side. Lines are written completely, one after the other."""
 
     def __init__(self, descriptor: int) -> None:
         self.lock = allocate_lock()
@@ -21,12 +21,12 @@ class Peer:
         self._descriptor = descriptor
 
     def write(self, line: bytes) -> None:
-        """Write a line; to one that is gone nothing."""
+        """Write a line. It is dropped if the side has closed its input."""
         with self.lock:
             self.write_alone(line)
 
     def write_alone(self, line: bytes) -> None:
-        """Do so where the lock is held already."""
+        """Do as `write`. The caller holds the lock."""
         if self.is_gone:
             return
         try:
@@ -36,16 +36,16 @@ class Peer:
 
 
 class OpenRequests:
-    """The requests of one side that have no answer yet, by id, each with a value of the requester's own."""
+    """The requests of one side without an answer, by ID. Each has a value that the proxy stores with it."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._open: dict[str, ServerCall | str] = {}
         self._cancelled: dict[str, ServerCall | str] = {}
-        """Cancelled requests, which may be answered still: the oldest are forgotten."""
+        """Cancelled requests, which may still be answered. Only the last MOST_CANCELLED are kept."""
 
     def add(self, identity: str, call: ServerCall | str) -> str:
-        """Note a request. Return the reason why it cannot be added, or an empty string."""
+        """Add a request. Return the reason why it cannot be added, or an empty string."""
         with self._lock:
             if identity in self._open or identity in self._cancelled:
                 return "its id is that of a request that is still open"
@@ -55,7 +55,7 @@ class OpenRequests:
             return ""
 
     def cancel(self, identity: str) -> ServerCall | str | None:
-        """Note that one is wanted no more; return what was noted of it."""
+        """Mark a request as cancelled. Return its value, or `None` if it was not open."""
         with self._lock:
             call = self._open.pop(identity, None)
             if call is not None:
@@ -65,16 +65,16 @@ class OpenRequests:
             return call
 
     def get(self, identity: str) -> ServerCall | str | None:
-        """Return the value noted for an open request, or `None`."""
+        """Return the value of an open or cancelled request, or `None`."""
         return self._open.get(identity) or self._cancelled.get(identity)
 
     def pop(self, identity: str) -> ServerCall | str | None:
-        """Return the value noted for a request, and close the request."""
+        """Remove a request. Return its value, or `None`."""
         with self._lock:
             return self._open.pop(identity, None) or self._cancelled.pop(identity, None)
 
     def pop_all(self) -> list[tuple[str, ServerCall | str]]:
-        """Return all that are waited for, and let them be open no more."""
+        """Remove all open requests. Return their IDs and values."""
         with self._lock:
             calls = list(self._open.items())
             self._open.clear()
@@ -82,9 +82,9 @@ class OpenRequests:
 
 
 class Sides:
-    """Client and server: where to write, and what is open."""
+    """The outputs to client and server, and the open requests of both."""
 
     def __init__(self, client: int, server: int) -> None:
-        """Take the descriptors that each is written to."""
+        """Write to the client and the server through these file descriptors."""
         self.client, self.server = Peer(client), Peer(server)
         self.of_client, self.of_server = OpenRequests(), OpenRequests()

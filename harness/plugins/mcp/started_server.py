@@ -1,4 +1,4 @@
-"""A server of the configuration whose process runs, or that is at a URL: its end leaves nothing behind."""
+"""A configured server that runs as a process or at a URL. Its end also ends all processes that it started."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from harness.process.piped_process import PipedProcess
 from harness.process.temporary import TemporaryFolder
 
 GRACE_SECONDS = 1.0
-"""Seconds that a server has to end by itself at the end of its input, and again after SIGTERM."""
+"""Seconds that a server gets to exit after the end of its input, and again after SIGTERM."""
 _BLOCK_BYTES = 1 << 16
 _MOST_BLOCKS = 16
-"""Maximum number of blocks of 64 KiB each: as much as a pipe holds."""
+"""Maximum number of blocks of 64 KiB to read from stderr at the end: together as much as a pipe can hold."""
 
 
 class StartedServer:
-    """One server. It may be ended by any thread, and more than once."""
+    """One server. Any thread may end it, and more than once."""
 
     def __init__(
         self, server: ConfiguredServer, hurry: int = -1, process: PipedProcess | None = None, errors: int = -1
     ) -> None:
-        """Take its process, where it has one, and where its stderr is read from. It gets no grace any more when the
-        descriptor `hurry` can be read from."""
+        """Make a started server. `process` is `None` for a server at a URL.
+
+        `errors` is the file descriptor to read its stderr from. As soon as the file descriptor `hurry` is readable, the
+        server gets no more time to exit.
+        """
         self.server = server
         self._process = process
         self.errors = errors
@@ -34,19 +37,19 @@ class StartedServer:
 
     @property
     def process(self) -> PipedProcess:
-        """Its process. Raises UsageError where it has none any more."""
+        """The server's process. Raises UsageError if it was ended."""
         if self._process is None:
             raise UsageError("the server has ended")
         return self._process
 
     @property
     def is_process(self) -> bool:
-        """Whether it is a process, which was not ended yet."""
+        """Whether the server is a process that was not ended."""
         return self._process is not None
 
     def reap(self) -> None:
-        """Take notice of the ends of what it started and left behind."""
-        if self._lock.acquire(blocking=False):  # else it is being ended
+        """Reap ended orphans of the server."""
+        if self._lock.acquire(blocking=False):  # otherwise another thread ends the server
             try:
                 if self._process is not None:
                     self._process.reap()
@@ -54,7 +57,7 @@ class StartedServer:
                 self._lock.release()
 
     def end(self) -> None:
-        """End it, with all that it started."""
+        """End the server, with all processes that it started."""
         with self._lock:
             process, self._process = self._process, None
             if process is None:
@@ -72,11 +75,11 @@ class StartedServer:
             for _ in range(_MOST_BLOCKS):
                 self.server.take_errors(os.read(self.errors, _BLOCK_BYTES))
         except OSError:
-            pass  # what it left running, and could not be ended, holds the pipe
+            pass  # an orphan that could not be ended keeps the pipe open
 
 
 def started(server: ConfiguredServer, starter: ServerStarter, temporary: TemporaryFolder, hurry: int) -> StartedServer:
-    """Start a server's process; of one at a URL there is none. Raises UsageError where that is not possible."""
+    """Start the process of a server. A server at a URL has none. Raises UsageError if the start fails."""
     server.held_by = starter.held_by(server.declaration)
     if not server.declaration.command:
         return StartedServer(server)

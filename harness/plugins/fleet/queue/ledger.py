@@ -1,4 +1,4 @@
-"""Tables beside the engine's own: batches, workers and attempts."""
+"""The harness's own tables in the database of the queue: batches, workers and attempts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DONE, LATE, LOST, BROKEN, RETRIED = "done", "late", "lost", "broken", "retried"
-"""Ends of an attempt: gave the result; another had given it; worker lost; failed to run; result set aside."""
+"""Ends of an attempt: gave the result; finished after another attempt; worker lost; failed to run; result discarded for
+a retry.
+"""
 AGAIN_SECONDS = 1.0
-"""The pause between two tries to reach the database."""
+"""Seconds between two attempts to reach the database."""
 REAP_SECONDS = 30.0
-"""Seconds for a worker to give back a lost worker's tasks. After that another one does it."""
+"""Seconds that a worker gets to return the tasks of a lost worker. After that, another worker returns them."""
 
 _TABLES = sa.MetaData()
 _BATCHES = sa.Table(
@@ -70,7 +72,7 @@ _ATTEMPTS = sa.Table(
     sa.Column("result", sa.Text),
     sa.Column("reason", sa.Text),
     sa.Column("cancelled", sa.Boolean, nullable=False, server_default=sa.false()),
-    # INVARIANT: one attempt at a task counts, whoever else comes to an end at the same moment.
+    # INVARIANT: only one attempt at a task gives its result, even if several end at the same time.
     sa.Index(
         "harness_attempts_done",
         "batch",
@@ -113,14 +115,14 @@ def engine_of(url: str, connections: int = 2) -> Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # Who counts, and then takes, must not count at the same moment as another.
+        # Take the write lock at once, so that two transactions cannot both count rows before they write.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 
 
 class FleetLedger:
-    """Reads and writes the three tables. Each function is one transaction, done again while the database is away."""
+    """Reads and writes the three tables. Most methods are one transaction, which is repeated during an outage."""
 
     def __init__(
         self,
@@ -129,9 +131,9 @@ class FleetLedger:
         is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the engine. Once `is_gone` is true, nothing is repeated, and QueueAwayError is raised.
+        """Use `engine`. `away` gets the reason why the database cannot be reached, once per outage.
 
-        `away` gets the reason why the database cannot be reached, once per outage.
+        Once `is_gone` returns true, transactions are not repeated and raise QueueAwayError.
         """
         self._engine = engine
         self._is_gone = is_gone
@@ -144,28 +146,28 @@ class FleetLedger:
         )
 
     def is_there(self) -> bool:
-        """Say whether the tables are there; not where nothing can be reached either."""
+        """Return whether the tables exist. False if the database cannot be reached."""
         try:
             return sa.inspect(self._engine).has_table(_BATCHES.name)
         except DBAPIError:
             return False
 
     def make(self) -> None:
-        """Make the tables that are not there."""
+        """Make the missing tables."""
         for may_retry in (True, True, False):
             try:
                 _TABLES.create_all(self._engine)
             except DBAPIError:
                 if not may_retry:
                     raise
-                time.sleep(AGAIN_SECONDS)  # another makes them at this moment
+                time.sleep(AGAIN_SECONDS)  # another process may make them at the same time
             else:
                 return
 
     def within(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` in one transaction, repeated during an outage of the database. Return its result.
+        """Run `work` in one transaction, which is repeated during an outage of the database. Return its result.
 
-        Raises QueueAwayError once the caller gives up, and DBAPIError for a permanent failure.
+        Raises QueueAwayError during an outage once `is_gone` returns true, and DBAPIError for a permanent failure.
         """
         is_told = False
         while True:
@@ -174,7 +176,7 @@ class FleetLedger:
                     return work(connection)
             except DBAPIError as error:
                 is_away = error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
-                if not is_away or "no such table" in str(error.orig):  # SQLite calls that operational too
+                if not is_away or "no such table" in str(error.orig):  # an OperationalError in SQLite, but permanent
                     raise
                 reason = first_line(error)
             if self._is_gone():
@@ -185,7 +187,7 @@ class FleetLedger:
             time.sleep(AGAIN_SECONDS)
 
     def note_batch(self, batch: Batch) -> None:
-        """Note a batch, or its new budget. None leaves the budget as it is."""
+        """Store a batch, or the new budget of a known one. A budget of `None` leaves the stored one unchanged."""
 
         def write(connection: Connection) -> None:
             is_it = _BATCHES.c.name == batch.name
@@ -202,19 +204,20 @@ class FleetLedger:
         return tuple(Batch(name=row.name, out=row.out, budget=row.budget) for row in rows)
 
     def begin(self, batch: str, task: str, worker: str) -> TaskAttempt | None:
-        """Return a new attempt at a task, or the one that gave its result. Return None where it is given up here and now.
+        """Return a new attempt at a task, or the attempt that gave its result. `None` if the task is given up.
 
-        That is so where its workers were lost, or could not do it, MAX_BROKEN times, and where the budget is used up. The
-        attempt that says so is noted as its result. Raises WorkerLostError where the worker is taken for lost.
+        A task is given up if it was cancelled, if MAX_BROKEN attempts were lost or failed to run, or if the budget is
+        used up. This is recorded as an attempt with the result of the task. Raises WorkerLostError if the worker counts
+        as lost.
         """
         while True:
             try:
                 return self.within(lambda connection: self._begin_attempt(connection, batch, task, worker))
             except IntegrityError:
-                continue  # another began the attempt of this number
+                continue  # another worker began an attempt with this number
 
     def _begin_attempt(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
-        # Held until this is written: whoever takes the worker for lost sees its new attempt, or comes first.
+        # Lock the worker's row until the attempt is written, so that `reap` either sees the attempt or is first.
         is_it = _WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false()
         if connection.execute(sa.select(_WORKERS.c.name).where(*is_it).with_for_update(read=True)).first() is None:
             raise WorkerLostError(worker)
@@ -223,7 +226,7 @@ class FleetLedger:
         for row in rows:
             if row.how == DONE:
                 result = json.loads(row.result or "{}")
-                if not result.get("has_result"):  # there is nothing to publish
+                if not result.get("has_result"):  # no files to publish
                     return None
                 return TaskAttempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
         number = max((row.number for row in rows), default=0) + 1
@@ -255,7 +258,10 @@ class FleetLedger:
         return {"exit_code": 4, "how": "not run", "end": "limit", "problem": problem}
 
     def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None) -> bool:
-        """Note how an attempt ended. Return whether it is so noted: not where it was ended before, or another was first."""
+        """Record the end of an attempt. Return whether the record has this end.
+
+        It has another end if the attempt was ended before, or if another attempt gave the result first.
+        """
         cost = (result or {}).get("cost")
         values: dict[str, Any] = {"ended": self._now, "cost": cost}
         if result is not None:
@@ -273,36 +279,36 @@ class FleetLedger:
         except IntegrityError:
             note_end(LATE)
             return False
-        # A try that was cut off may have been written all the same.
+        # The end may be recorded already, by a transaction whose confirmation was lost in an outage.
         row = self.within(lambda connection: connection.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
         return row == end
 
     def set_aside(self, connection: Connection, batch: str, task: str) -> None:
-        """Let the result of a task count no more, so that it can be done again."""
+        """Discard the result of a task, so that it can be run again."""
         connection.execute(sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.how == DONE).values(how=RETRIED))
 
     def cancel(self, batch: str, task: str) -> None:
-        """Ask for the end of what runs of a task."""
+        """Mark the running attempt at a task as cancelled."""
         change = sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.ended.is_(None)).values(cancelled=True)
         self.within(lambda connection: connection.execute(change))
 
     def join(self, worker: str, version: str, jobs: int, lease: float) -> None:
-        """Note a worker: it does `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        """Store a worker with `jobs` slots. It counts as lost after `lease` seconds without a heartbeat."""
         values = {"name": worker, "version": version, "jobs": jobs, "lease": lease, "seen": self._now, "is_lost": False}
         self.within(lambda connection: connection.execute(sa.insert(_WORKERS).values(**values)))
 
     def most_jobs(self) -> int | None:
-        """Return the greatest number of jobs of a worker; `None` without workers."""
+        """Return the largest number of slots of any worker. `None` without workers."""
         query = sa.select(sa.func.max(_WORKERS.c.jobs)).where(_WORKERS.c.is_lost == sa.false())
         limit = self.within(lambda connection: connection.execute(query).scalar())
         return None if limit is None else int(limit)
 
     def leave(self, worker: str) -> None:
-        """Forget a worker that has nothing left to do."""
+        """Remove a worker that has no tasks left."""
         self.within(lambda connection: connection.execute(sa.delete(_WORKERS).where(_WORKERS.c.name == worker)))
 
     def beat(self, worker: str, running: Mapping[tuple[str, str], Growth]) -> Beaten:
-        """Note that a worker lives, and how far its logs got. Tried once. Raises DBAPIError."""
+        """Record the heartbeat of a worker, and the progress of its logs. Not repeated. Raises DBAPIError."""
         with self._engine.begin() as connection:
             change = sa.update(_WORKERS).where(_WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false())
             if not connection.execute(change.values(seen=self._now)).rowcount:
@@ -317,11 +323,14 @@ class FleetLedger:
             )
 
     def reap(self) -> tuple[str, ...]:
-        """Declare workers lost that were silent for longer than their lease. Return those whose tasks the caller gives back."""
+        """Mark workers as lost whose last heartbeat is older than their lease.
+
+        Return the lost workers whose tasks the caller must return to the queue.
+        """
         is_silent = sa.and_(_WORKERS.c.is_lost == sa.false(), _WORKERS.c.seen + _WORKERS.c.lease < self._now)
         is_left = sa.and_(_WORKERS.c.is_lost == sa.true(), _WORKERS.c.seen + REAP_SECONDS < self._now)
 
-        # Who was cut off in the middle of a beat, or is in one, holds its row: nobody waits for that here.
+        # A worker in the middle of a heartbeat has locked its row. Skip such rows instead of waiting for them.
         silent = sa.select(_WORKERS.c.name).where(sa.or_(is_silent, is_left)).with_for_update(skip_locked=True)
         with self._engine.begin() as connection:
             names = tuple(connection.execute(silent).scalars())
@@ -332,9 +341,9 @@ class FleetLedger:
         return names
 
     def reap_unknown(self, worker: str) -> bool:
-        """Note a worker that is none as lost. Return whether the caller gives back its tasks: not where another does.
+        """Store an unknown worker as lost. Return whether the caller must return its tasks; false if another one does.
 
-        It was taken for lost and forgotten, and took one more task before it saw that.
+        Such a worker was marked as lost and removed, and took one more task before it noticed that.
         """
         values = {"name": worker, "version": "", "jobs": 0, "lease": 0.0, "seen": self._now, "is_lost": True}
         try:
@@ -350,7 +359,7 @@ class FleetLedger:
         connection.execute(change.values(ended=self._now, how=LOST))
 
     def known_workers(self) -> frozenset[str]:
-        """Return the names of all workers, lost ones too that still have tasks."""
+        """Return the names of all workers, including lost ones that still have tasks."""
         return frozenset(self.within(lambda connection: connection.execute(sa.select(_WORKERS.c.name)).scalars().all()))
 
     def ends(self, batch: str) -> Mapping[str, int]:
@@ -362,7 +371,7 @@ class FleetLedger:
         return {str(reason): int(count) for reason, count in rows}
 
     def pace(self, batch: str, seconds: float) -> tuple[int, float, int]:
-        """Return the tasks of a batch that were done in the last `seconds`, its cost so far, and its lost attempts."""
+        """Return three figures of a batch: tasks finished in the last `seconds`, cost so far, and lost attempts."""
         is_done = _ATTEMPTS.c.how == DONE
         query = sa.select(
             sa.func.count(sa.case((sa.and_(is_done, _ATTEMPTS.c.ended > self._now - seconds), 1))),
@@ -373,7 +382,7 @@ class FleetLedger:
         return int(row[0]), float(row[1]), int(row[2])
 
     def longest(self, batch: str | None, max_rows: int) -> Sequence[RunningRow]:
-        """Return the longest running attempts, at most `max_rows`."""
+        """Return the attempts that have been running longest, at most `max_rows`. `batch`: `None` for all batches."""
         query = sa.select(_ATTEMPTS, (self._now - _ATTEMPTS.c.began).label("seconds")).where(
             _ATTEMPTS.c.ended.is_(None)
         )
@@ -401,7 +410,7 @@ class FleetLedger:
         )
 
     def known_results(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
-        """Return the result of each task of a batch that has one, and None for each that an attempt is at."""
+        """Return the results of a batch by task. The value is `None` for a task with a running attempt and no result."""
         query = sa.select(_ATTEMPTS.c.task, _ATTEMPTS.c.result).where(_ATTEMPTS.c.batch == batch)
         query = query.where(sa.or_(_ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended.is_(None)))
         rows = self.within(lambda connection: connection.execute(query).all())
@@ -409,7 +418,7 @@ class FleetLedger:
         return {**open_ones, **{row.task: json.loads(row.result) for row in rows if row.result is not None}}
 
     def results(self, batch: str, since: float) -> Sequence[TaskResult]:
-        """Return the results of a batch that were noted after `since`, in their order."""
+        """Return the results of a batch after the time `since`, oldest first."""
         other = _ATTEMPTS.alias()
         is_lost = sa.and_(other.c.batch == batch, other.c.task == _ATTEMPTS.c.task, other.c.how == LOST)
         lost = sa.select(sa.func.count()).select_from(other).where(is_lost).scalar_subquery()
@@ -426,13 +435,13 @@ class FleetLedger:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the database's message, in one line."""
+    """Return the first line of the database's message."""
     origin = getattr(error, "orig", None) or error
     return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
 
 
 def reason_of(result: Mapping[str, JsonValue]) -> str:
-    """Return the reason of a task's end, in a word or two: `exit 4 limit`, `unknown effect`."""
+    """Return a short reason for the end of a task: `exit 4 limit`, `unknown effect`."""
     code, end, end_name = (result.get(key) for key in ("exit_code", "end", "how"))
     return f"exit {code} {end or end_name}" if code is not None else str(end_name)
 

@@ -1,4 +1,4 @@
-"""Opens a queue. What it needs is loaded here, and only here."""
+"""Opens a queue. The packages for queues are imported only by this function."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def open_queue(
     is_gone: Callable[[], bool] = lambda: False,
     away: Callable[[str], None] = lambda _: None,
 ) -> DbosQueue:
-    """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
+    """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`. With `key`: for the tasks of that API key.
 
-    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError where the extra is not installed, and where the queue
+    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError if the extra is not installed, or if the queue
     cannot be opened.
     """
     try:

@@ -1,4 +1,4 @@
-"""The interface of a queue: five functions and their values. `dbos_queue` implements it on DBOS."""
+"""The interface of a queue: five methods and their types. `dbos_queue` implements it on DBOS."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from harness.record import Record
 NAME_LENGTH = 12
 """Length of a batch's name, in hexadecimal digits."""
 MAX_BROKEN = 3
-"""A task that its worker did not survive, or could not do, so often is not tried again."""
+"""Maximum number of attempts at a task that are lost with their worker or fail to run."""
 
 
 class QueueAwayError(HarnessError):
-    """The queue could not be reached."""
+    """Raised if the queue cannot be reached."""
 
 
 class WorkerLostError(HarnessError):
-    """The worker is taken for lost: it begins nothing."""
+    """Raised if a worker that counts as lost begins an attempt."""
 
 
 class QueuedTask(Record):
-    """One task of a batch, as the queue holds it."""
+    """One task of a batch in the queue."""
 
     batch: str
     task: Mapping[str, JsonValue]
@@ -35,31 +35,31 @@ class QueuedTask(Record):
     version: str
     """Version that a worker needs: version of the harness, digest of the policy, digest of the settings."""
     priority: int = 0
-    """Lower ones come first."""
+    """Priority. Tasks with lower numbers are taken first."""
     group: str = "-"
-    """Tasks of one group share the limit of groups."""
+    """Name of the task's group. `QueueLimits.per_group` applies to each group."""
 
     @property
     def name(self) -> str:
-        """Its id within the batch."""
+        """ID of the task within the batch."""
         return str(self.task["id"])
 
     @property
     def sha256(self) -> str:
-        """The digest of the task. A bundle counts by its commit, since git may make another file of it."""
+        """Digest of the task. It covers a bundle's commit, not its file, since git may write different files for it."""
         left_out = ("bundle", "sha256") if "bundle" in self.task else ()
         requested = {name: value for name, value in self.task.items() if name not in left_out}
         return digest_of(json.dumps(requested, sort_keys=True).encode())
 
 
 class Batch(Record):
-    """Tasks that were put together, and where their results go."""
+    """Tasks that were added together, and the place of their results."""
 
     name: str
     out: str
     """The folder or URL of the results."""
     budget: float | None = None
-    """Budget in dollars for all tasks: none starts once it is spent. `None` for no bound."""
+    """Budget for all tasks in dollars. No task starts once it is spent. `None` for no limit."""
 
 
 class QueueLimits(Record):
@@ -68,13 +68,13 @@ class QueueLimits(Record):
     at_once: int | None = None
     per_group: int | None = None
     starts: int | None = None
-    """Maximum number of starts ..."""
+    """Maximum number of starts within `seconds`."""
     seconds: float | None = None
-    """... in so many seconds."""
+    """Period for `starts`, in seconds."""
 
     @property
     def words(self) -> str:
-        """The limits, for a person."""
+        """The limits as text for people."""
         parts = (
             f"{self.at_once} at once" if self.at_once else "",
             f"{self.per_group} of a group" if self.per_group else "",
@@ -89,11 +89,11 @@ class TaskAttempt(Record):
     batch: str
     task: str
     number: int
-    """From 1; no two attempts at a task have the same."""
+    """Number of the attempt, from 1. Unique among the attempts at a task."""
     out: str
-    """Place of its batch's results."""
+    """Place of the batch's results."""
     is_won: bool = False
-    """Whether it gave the task's result already, and only the publishing may be missing."""
+    """Whether this attempt gave the task's result already, so that only its publication may be missing."""
 
 
 class Growth(Record):
@@ -110,14 +110,14 @@ class TaskState(Enum):
     RUNNING = "running"
     DONE = "done"
     UNKNOWN = "unknown effect"
-    """The worker was lost each time, so the effect of the task is unknown."""
+    """The worker was lost at every attempt, so the effect of the task is unknown."""
     CANCELLED = "cancelled"
     BROKEN = "without result"
-    """It ended without a result: its row is unreadable, or was changed by hand."""
+    """The task ended without a result, since its row is unreadable or was changed by hand."""
 
 
 class TaskRow(Record):
-    """A task as the queue knows it now."""
+    """A task and its present state in the queue."""
 
     batch: str
     task: str
@@ -127,22 +127,22 @@ class TaskRow(Record):
     """Digest of the task."""
     group: str
     result: Mapping[str, JsonValue]
-    """Result of the attempt that counts. Empty without one."""
+    """Result of the task. Empty without one."""
 
 
 class TaskResult(Record):
-    """Result of a task: the attempt that counts, and its own report."""
+    """Result of a task, with the attempt that gave it."""
 
     task: str
     number: int
     end_time: float
     result: Mapping[str, JsonValue]
     lost: int
-    """Earlier attempts whose worker was lost. What they did is not known."""
+    """Number of attempts whose worker was lost. Their effects are unknown."""
 
 
 class RunningRow(Record):
-    """An attempt that is not at its end."""
+    """A running attempt."""
 
     batch: str
     task: str
@@ -151,11 +151,11 @@ class RunningRow(Record):
     seconds: float
     records: int
     head: str
-    """Last reported head of its log. Empty before the first report."""
+    """Last reported head of the attempt's log. Empty before the first report."""
 
 
 class WorkerRow(Record):
-    """A worker that is alive, as far as the queue knows."""
+    """A worker that does not count as lost."""
 
     name: str
     version: str
@@ -168,9 +168,9 @@ class Beaten(Record):
     """The queue's answer to a worker's heartbeat."""
 
     is_alive: bool
-    """Whether it is still taken for alive. If not, others do its tasks."""
+    """Whether the worker still holds its lease. If not, its tasks are reassigned."""
     cancelled: frozenset[tuple[str, str]] = frozenset()
-    """Batch and task of each running attempt that is to be ended."""
+    """Batch and task of each running attempt that the worker must end."""
 
 
 class Done(Enum):
@@ -178,9 +178,9 @@ class Done(Enum):
 
     FINISHED = "finished"
     BACK = "back"
-    """It goes back into the queue unharmed, for any worker."""
+    """The task goes back into the queue for any worker."""
     LOST = "lost"
-    """The worker was taken for lost: the task is others'."""
+    """The worker counts as lost, so other workers run the task."""
 
 
 Do: TypeAlias = Callable[[QueuedTask, TaskAttempt], Done]
@@ -190,19 +190,22 @@ class Queue(Protocol):
     """The interface for workers and batches. Every method except `beat` waits while the queue cannot be reached."""
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
-        """Put tasks in that are not there, and those done ones again of which `again` says so. Return how many.
+        """Add new tasks, and run those finished tasks again for which `again` returns true. Return the number of both.
 
-        Raises UsageError, and puts nothing in, where a task of that name is another one.
+        Raises UsageError, and adds no task, if the queue has a different task with the name of one of them.
         """
 
     def take(self, do: Do) -> None:
-        """Take tasks from now on, each on a thread of its own, until `stop_taking`."""
+        """Take tasks from now on until `stop_taking`, and call `do` for each on its own thread."""
 
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
-        """Say that this worker lives, and how far its logs got. Raises QueueAwayError."""
+        """Send a heartbeat with the progress of the logs of running attempts. Raises QueueAwayError."""
 
     def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None = None) -> bool:
-        """Note how an attempt ended, with its result if it has one. Return whether that counts: another may have been first."""
+        """Record the end of an attempt, with its result if it has one.
+
+        Return whether this end was recorded. False, for example, if another attempt gave the result first.
+        """
 
     def list(self, batch: str | None = None) -> Iterable[TaskRow]:
-        """Return the tasks of one batch, or all."""
+        """Return the tasks of one batch, or of all batches."""

@@ -1,4 +1,4 @@
-"""`harness queue`: shows what a queue holds; cancels, retries and limits."""
+"""`harness queue`: shows the content of a queue, cancels and retries tasks, and sets limits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 EVERY_SECONDS = 2.0
-"""From one drawing of a live status to the next."""
+"""Seconds between two drawings of a live status."""
 
 
 def queue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what the action says. Raises UsageError."""
+    """Run the subcommand in `arguments.action`, and return the exit code. Raises UsageError."""
     queue = open_queue(arguments.queue, key=arguments.key, make=False)
     console = Console(sys.stdout, look_here(sys.stdout, environment))
     try:
@@ -63,7 +63,7 @@ def queue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _chosen(queue: DbosQueue, arguments: Namespace) -> Sequence[TaskRow]:
-    """Return the tasks of a batch that the command names, all where it names none. Raises UsageError."""
+    """Return the tasks of a batch that the command names, or all if it names none. Raises UsageError."""
     rows = list(queue.list(arguments.batch))
     if not rows:
         raise UsageError(f"no batch {arguments.batch} in the queue; `harness queue status` lists all")
@@ -79,7 +79,7 @@ def _limits(arguments: Namespace) -> QueueLimits:
 
 
 def _watch(queue: DbosQueue, batch: str | None, console: Console) -> None:
-    """Draw the status again and again, in one place, until Ctrl-C."""
+    """Redraw the status in place until Ctrl-C."""
     from rich.live import Live
     from rich.text import Text
 

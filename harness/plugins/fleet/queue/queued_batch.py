@@ -40,12 +40,12 @@ from harness.session.work_folders.transport import local_path
 from harness.text.amounts import count_of
 
 EVERY_SECONDS = 1.0
-"""The pause between two looks at the queue."""
+"""Seconds between two polls of the queue."""
 FIRST_SECONDS = 5.0
 TELL_SECONDS = 60.0
-"""The pause between two messages that no worker takes the tasks."""
+"""Seconds between two messages that no worker takes the tasks."""
 HEADS = "heads.jsonl"
-"""File in the folder of results with the head of each log from the queue, for `harness audit verify --heads`."""
+"""Name of the file, in the folder of results, with the heads of all logs for `harness audit verify --heads`."""
 _WHY = {
     TaskState.CANCELLED: "it was cancelled",
     TaskState.BROKEN: "the queue has no result of it; `harness queue retry` does it again",
@@ -54,7 +54,7 @@ _AWAY = "the queue cannot be reached, and is tried again: {}"
 
 
 def batch_name(out: str) -> str:
-    """Return the name of the batch whose results go to `out`, a URL or an absolute path: one place, one batch."""
+    """Return the name of the batch with results at `out`, a URL or an absolute path. Each place has one batch."""
     return digest_of(out.encode())[:NAME_LENGTH]
 
 
@@ -66,9 +66,9 @@ def queued(
     progress: Progress,
     stopping: Stopping,
 ) -> list[TaskOutcome] | None:
-    """Add tasks to the queue that the flags name. With --wait return their outcomes when all are done, else `None`.
+    """Add tasks to the queue in the flags. With --wait, wait for the tasks and return their outcomes, otherwise `None`.
 
-    `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
+    `local` is the local folder of the results. Raises UsageError, PolicyError and OSError.
     """
     reserved = {task.id for task in tasks} & {INPUTS, HEADS}
     if reserved:
@@ -104,9 +104,9 @@ class QueuedBatch:
         is_gone: Callable[[], bool],
         away: Callable[[str], None],
     ) -> None:
-        """Take the place of the results as workers see it, a URL or an absolute path; `is_gone` and `away` as DbosQueue does.
+        """Open the queue. `out` is the place of the results for workers, a URL or an absolute path.
 
-        Raises UsageError and PolicyError.
+        `is_gone` and `away` are those of DbosQueue, with a whole sentence for `away`. Raises UsageError and PolicyError.
         """
         self._arguments = arguments
         self._environment = environment
@@ -123,23 +123,23 @@ class QueuedBatch:
 
     @property
     def name(self) -> str:
-        """The name of the batch in the queue."""
+        """Name of the batch in the queue."""
         return self._batch.name
 
     @property
     def is_in_new_queue(self) -> bool:
-        """Whether there was no queue before."""
+        """Whether the queue was created now."""
         return self._queue.is_new
 
     def put(self, tasks: Sequence[Task]) -> int:
-        """Put in what is not there, and what ended in a way that another try may mend. Return how many tasks that are.
+        """Add new tasks, and tasks whose earlier end permits another try. Return the number of both.
 
-        Raises UsageError where a task of that name is another one, or cannot be packed, and ResultsError.
+        Raises UsageError if a task cannot be packed or the queue has a different task of that name, and ResultsError.
         """
         return self._queue.put(self._batch, tuple(self._queued(tasks)), is_tried_again)
 
     def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
-        """Wait until the tasks are done. Return their outcomes, in their order."""
+        """Wait until the tasks are done or the batch is stopped. Return the outcomes in the order of the tasks."""
         places = {task.id: place for place, task in enumerate(tasks)}
         outcomes: dict[str, TaskOutcome] = {}
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
@@ -147,7 +147,7 @@ class QueuedBatch:
         try:
             while remaining and not stopping.count:
                 is_over = not self._queue.undone(self.name)
-                # The last look is at all: one that ended before another may have been noted after it.
+                # Finally read all results: one with an earlier end time may have been recorded later.
                 for result in self._queue.results(self.name, 0.0 if is_over else since):
                     since = result.end_time
                     earlier = self._heads.get(result.task)
@@ -163,11 +163,11 @@ class QueuedBatch:
                     tell_at = time.monotonic() + TELL_SECONDS
                     waits = f"{count_of(remaining, 'task')} left, and no worker is there for {self._version}"
                     progress.tell(f"{waits}: start `harness worker` with this queue, and the same policy and settings")
-                with suppress(QueueAwayError):  # the next look says it
+                with suppress(QueueAwayError):  # the next poll reports the outage
                     self._queue.give_back_lost()
                 time.sleep(EVERY_SECONDS)
         except QueueAwayError:
-            pass  # it was not waited for any more
+            pass  # the user stopped the batch during an outage
         if remaining:
             on = f"{count_of(remaining, 'task')} left; workers go on with them"
             progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
@@ -177,7 +177,7 @@ class QueuedBatch:
         return [outcomes.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
 
     def _report(self, result: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
-        """Return the outcome of a task, and say it."""
+        """Return the outcome of a task, and report it."""
         outcome = outcome_of(result, place)
         is_earlier = is_earlier and outcome.task_end is TaskEnd.RAN
         if is_earlier:
@@ -189,7 +189,7 @@ class QueuedBatch:
         return outcome
 
     def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
-        """Return the outcome of each task that is at its end without a result: it was cancelled, or its row is broken."""
+        """Return the outcomes of tasks that ended without a result: cancelled tasks, and tasks with a broken row."""
         ends = {TaskState.CANCELLED: TaskEnd.CANCELLED, TaskState.BROKEN: TaskEnd.NOT_DONE}
         return {
             row.task: TaskOutcome(
@@ -200,10 +200,10 @@ class QueuedBatch:
         }
 
     def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
-        """Compare each log with its head in the queue, and write these heads into the folder `local`, HEADS.
+        """Compare each log with its head in the queue, and write the heads into the file HEADS in `local`.
 
-        `local` is the folder of the results; those at a URL are fetched into it. An outcome whose log differs from
-        the queue's head becomes one of Exit.LOG. Raises OSError.
+        `local` is the folder of the results. Results at a URL are downloaded into it. Return the outcomes; one whose log
+        does not match the head in the queue gets Exit.LOG. Raises OSError.
         """
         checked: list[TaskOutcome] = []
         lines: list[bytes] = []
@@ -220,7 +220,7 @@ class QueuedBatch:
         return checked
 
     def _compared(self, folder: TaskFolder, result: TaskResult) -> tuple[str, bytes]:
-        """Return the problem of a log, or an empty string, and the queue's head of it."""
+        """Return the problem of a log, or an empty string, and the queue's head of the log as a line for HEADS."""
         path, head = folder.log(result.number), str(result.result.get("head"))
         note: dict[str, JsonValue] = {
             "file": path,
@@ -242,19 +242,19 @@ class QueuedBatch:
         return problem, heads_line(note)
 
     def _other_heads(self, folder: TaskFolder, result: TaskResult) -> Iterator[bytes]:
-        """Yield the heads of the attempts that do not count, and whose logs were handed in."""
+        """Yield the heads, as lines for HEADS, of the uploaded logs of a task's other attempts."""
         for number in folder.attempts():
             if number != result.number and (head := self._results.head(result.task, number)) is not None:
                 yield heads_line({**head, "file": folder.log(number)})
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections to the queue."""
         self._queue.close()
 
     def _queued(self, tasks: Sequence[Task]) -> Iterator[QueuedTask]:
         for task in tasks:
             fields = {**task.file_fields, **self._source(task)}
-            flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
+            flags = of_task(self._arguments, task)  # raises UsageError for a task that cannot run
             limits = {name: getattr(flags, name) for name in LIMITS if getattr(flags, name) is not None}
             model = {"model": flags.model} if flags.model else {}
             fields = {**fields, **limits, **model, "policy_sha256": self._policy}
@@ -268,7 +268,7 @@ class QueuedBatch:
             )
 
     def _source(self, task: Task) -> dict[str, JsonValue]:
-        """Return the source of a worker's work folder: a repository that it reaches, or a file beside the results."""
+        """Return the fields with the task's source for workers: a repository that they can reach, or an uploaded file."""
         if task.bundle is not None:
             return {"bundle": self._uploaded(task.bundle, f"{task.file_sha256}.bundle")}
         if task.archive is not None:
@@ -276,7 +276,7 @@ class QueuedBatch:
         if task.repo is None:
             return self._packed_source(task.cwd or self._arguments.cwd or os.getcwd(), task.revision)
         place = local_path(task.repo)
-        if place is None or task.repo.startswith("file:"):  # who writes file: means a place that the workers have too
+        if place is None or task.repo.startswith("file:"):  # `file:` names a place that exists on the workers too
             return {}
         return {**self._packed_source(place, task.commit), "repo": None, **({"cwd": task.cwd} if task.cwd else {})}
 
@@ -297,14 +297,17 @@ class QueuedBatch:
 
 
 def is_tried_again(row: TaskRow) -> bool:
-    """Say whether a second start does a task again: as without a queue, and where it was cancelled or given up."""
+    """Return whether a second start runs a task again.
+
+    That is so for the ends that are tried again without a queue, and for cancelled tasks and those that were given up.
+    """
     if row.state is not TaskState.DONE:
         return row.state in (TaskState.CANCELLED, TaskState.UNKNOWN, TaskState.BROKEN)
     return row.result.get("exit_code") not in FINISHED or row.result.get("how") == TaskEnd.NOT_RUN.value
 
 
 def outcome_of(result: TaskResult, place: int) -> TaskOutcome:
-    """Return the outcome that a worker, or the queue, noted of a task."""
+    """Return the outcome of a task from the result that a worker or the queue recorded."""
     fields = result.result
     lost = f"{count_of(result.lost, 'earlier attempt')} lost with its worker: effect unknown" if result.lost else ""
     code, cost, seconds = fields.get("exit_code"), fields.get("cost"), fields.get("seconds")

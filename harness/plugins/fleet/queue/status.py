@@ -1,4 +1,4 @@
-"""Content of a queue at one moment, read by counting, and shown as tables or as one object."""
+"""Content of a queue at one moment, mostly counts, as tables or as one JSON object."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 PACE_SECONDS = 60.0
-"""The pace is that of so many last seconds."""
+"""Length of the period for the pace of a batch, in seconds."""
 LONGEST = 8
-"""Number of running attempts that are shown: the longest ones."""
+"""Maximum number of running attempts shown, longest first."""
 _STATES = TaskState.WAITING, TaskState.RUNNING, TaskState.DONE, TaskState.CANCELLED
 
 
@@ -30,10 +30,10 @@ class BatchStatus(Record):
     batch: Batch
     states: Mapping[TaskState, int]
     a_minute: int
-    """Tasks that were done in the last PACE_SECONDS."""
+    """Number of tasks finished in the last PACE_SECONDS."""
     cost: float
     lost: int
-    """Attempts whose worker was lost."""
+    """Number of attempts whose worker was lost."""
     ends: Mapping[str, int]
     """Number of tasks by the reason of their end."""
 
@@ -59,7 +59,7 @@ class QueueStatus(Record):
     running: tuple[RunningRow, ...]
     workers: tuple[WorkerRow, ...]
     orphaned: Mapping[str, int]
-    """Number of tasks that wait for a version without a worker."""
+    """Number of waiting tasks for each version without a worker."""
     limits: QueueLimits
 
     @property
@@ -76,7 +76,7 @@ class QueueStatus(Record):
 
     @property
     def tables(self) -> Iterator[Table]:
-        """The tables for a person, most urgent first."""
+        """The tables for people, most urgent first."""
         if self.orphaned:
             notes = (
                 (f"{count_of(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
@@ -111,7 +111,7 @@ _BATCHES = (
     Column(name="results", folds=True, spare=1),
 )
 _ENDS = Column(name="batch"), Column(name="ended", folds=True), Column(name="tasks", right=True)
-# No free text stands in the first column: where it folds, it would begin a line.
+# Free text is not in the first column, since a folded cell would begin a line there.
 _RUNNING = (
     *(Column(name=name, right=True) for name in ("runs for", "records", "attempt")),
     Column(name="task", folds=True),

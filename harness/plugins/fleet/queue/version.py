@@ -1,4 +1,4 @@
-"""Version that a worker needs for a task. The queue compares this text alone: it selects work, never permissions."""
+"""Version that a worker needs for a task. The queue only compares this text to select tasks, never to permit actions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from harness.session.policies import load_named, with_digest
 _SETTINGS = (
     "provider", "calls", "effort", "set", "no_instructions", "add_dir", "tools", "allow_refusals", "dry_run", "plan",
 )  # fmt: skip
-"""The flags that must be the same where a batch is put and where it is done. Models and limits travel with each task."""
+"""Flags that must be equal for a batch and its workers. Models and limits are fields of each task instead."""
 
 
 def policy_digest(arguments: Namespace) -> str:
-    """Return the SHA-256 of the policy's file, or over those of several. Raises PolicyError, also where --policy-sha256 says
-    another.
+    """Return the SHA-256 of the policy's file, or the combined one of several files.
+
+    Raises PolicyError, also if --policy-sha256 differs.
     """
     return with_digest(load_named(arguments.policy or DEFAULT_POLICY), arguments.policy_sha256).sha256
 
 
 def version_of(arguments: Namespace, policy: str | None = None) -> str:
-    """Return the version of the flags: of the harness, of the policy (its digest, if known) and of the settings.
+    """Return the version text: version of the harness, digest of the policy and digest of the settings in the flags.
 
-    Raises PolicyError, and UsageError for a file that cannot be read.
+    `policy` is the policy's digest if the caller knows it. Raises PolicyError, and UsageError for an unreadable file.
     """
     values: dict[str, JsonValue] = {name: getattr(arguments, name) for name in _SETTINGS}
     settings: dict[str, JsonValue] = {name: value for name, value in values.items() if value not in (None, False, [])}

@@ -1,4 +1,4 @@
-"""A worker: takes tasks from a queue, runs each in a process like `harness batch`, and reports the result."""
+"""A worker: takes tasks from a queue, runs each in a process as `harness batch` does, and reports the results."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[str, str]
 
 LEASE_SECONDS = 60.0
-"""A worker that is silent for so long is lost: others do its tasks."""
+"""Seconds without a heartbeat before a worker's tasks are reassigned."""
 BEATS = 6
 """Number of heartbeats per lease."""
 FENCE = 0.75
-"""A worker that could not say so for this share of its lease ends what it runs, before others begin it again."""
+"""Share of the lease after which a worker without a successful heartbeat kills its tasks, before others begin them."""
 HEAD_SECONDS = 30.0
 """Seconds between reports of a growing log's head."""
 NOTE = "attempt.json"
-"""File in a task's folder with its attempt. After the worker's death, the finder of it reports the log."""
+"""Name of the file with the attempt, in a task's folder. With it, another process can upload the log of a dead worker."""
 _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
-"""Variables that open the queue, and which runs do not get."""
+"""Environment variables with access to the queue, which are not passed to runs."""
 LOW_BYTES, LOW_FILES = 64 << 20, 1_000
-"""With less room than that a disk is taken for full. What failed there says nothing about the task."""
+"""Free bytes and files below which a disk counts as full. A failure is then not blamed on the task."""
 
 
 class Running(Record):
-    """An attempt that a process is at."""
+    """The process and the log of a running attempt."""
 
     process: TaskProcess
     log: GrowingLog
 
 
 class Worker:
-    """Does tasks, on threads of the queue."""
+    """Runs tasks on threads of the queue."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class Worker:
         tell: Callable[[str], None],
         lease: float,
     ) -> None:
-        """Take the queue, the flags of every run, and the folder that this worker works in.
+        """Make a worker. `arguments` are the flags of every run, and `folder` is the worker's own folder.
 
-        `lease` is in seconds. What the operator should know goes to `tell`, a line each.
+        `lease` is in seconds. `tell` gets each message for the operator, as one line.
         """
         self._queue = queue
         self._arguments = arguments
@@ -94,19 +94,19 @@ class Worker:
         self._tell = tell
         self._lease = lease
         self._lock = Lock()
-        """Held while a process is started or its end noted, and while processes are sent a signal."""
+        """Lock for `_running`: held during the start of a process, the removal of an ended one, and signals."""
         self._running: dict[Key, Running] = {}
         self._cancelled: frozenset[Key] = frozenset()
         self._kill_at: dict[Key, float] = {}
-        """Times at which processes are killed that were asked to end."""
+        """Times at which processes that were asked to end are killed, by batch and task."""
         self._places: dict[str, Results] = {}
         self._told_at: dict[Key, float] = {}
         self._seen_at = _now()
         self._is_ended = False
         self.is_closing = False
-        """Whether it takes nothing more."""
+        """Whether the worker takes no more tasks."""
         self.is_lost = False
-        """Whether others do, or may do, its tasks."""
+        """Whether the worker lost its lease, so that others may run its tasks."""
         self.code = Exit.DONE
         """The exit code."""
         self.done = 0
@@ -118,7 +118,7 @@ class Worker:
         return len(self._running)
 
     def do(self, queued: QueuedTask, attempt: TaskAttempt) -> Done:
-        """Do one task, on a thread of the queue."""
+        """Run one task. Called on a thread of the queue."""
         if self.is_lost:
             return Done.LOST
         if problem := self._place_problem(attempt.out):
@@ -132,11 +132,11 @@ class Worker:
                 self._publish(attempt)
                 return Done.FINISHED
             return self._done(task, attempt, TaskFolder(os.path.join(self._folder, queued.batch, task.id)))
-        except (UsageError, AttemptTaken) as error:  # the task makes no sense, here and at any worker of this kind
+        except (UsageError, AttemptTaken) as error:  # the task is invalid for every worker of this version
             return self._finished(attempt, _outcome(attempt, TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error)))
-        except (OSError, ResultsError) as error:  # this machine, or the place of the results
+        except (OSError, ResultsError) as error:  # a problem of this machine, or of the place of the results
             return self._broken(attempt, str(error))
-        except Exception as error:  # noqa: BLE001 - the queue would take it for the task's end, and the task would be lost
+        except Exception as error:  # noqa: BLE001 - the queue would record it as the task's end, and lose the task
             return self._broken(attempt, f"internal error: {type(error).__name__}: {error}")
 
     def _done(self, task: Task, attempt: TaskAttempt, folder: TaskFolder) -> Done:
@@ -171,9 +171,9 @@ class Worker:
         return done
 
     def _make_ready(self, task: Task, attempt: TaskAttempt, folder: TaskFolder) -> None:
-        """Make the folder of the task. The run in it gets the number of the attempt: the folder of the one before is there.
+        """Download the inputs of a task and make its folder. Raises UsageError, OSError and ResultsError.
 
-        Raises UsageError, OSError and ResultsError.
+        Also makes the folder of the preceding attempt, so that the run numbers its attempt as the queue does.
         """
         inputs = {
             key: self._results(attempt).get_input(name, self._inputs)
@@ -192,7 +192,7 @@ class Worker:
         folder.claim(task)
 
     def _waited_for(self, attempt: TaskAttempt, folder: TaskFolder) -> int:
-        """Start the process of a task, and return its exit code. Raises OSError."""
+        """Start the process of a task, wait for its end, and return its exit code. Raises OSError."""
         key = attempt.batch, attempt.task
         with self._lock:
             process = start_process(folder, self._arguments, self._environment, self._lifeline)
@@ -208,7 +208,7 @@ class Worker:
             return process.process.wait()
 
     def _was_ended(self, attempt: TaskAttempt, folder: TaskFolder, code: int, seconds: float) -> Done:
-        """Report a process that a signal ended: its task was cancelled, the worker ends, or it was killed by hand."""
+        """Report a task whose process was ended by a signal, because of a cancellation, the end of the worker, or a kill."""
         if (attempt.batch, attempt.task) in self._cancelled:
             self._put_log(attempt, folder)
             self._clear(folder)
@@ -220,7 +220,7 @@ class Worker:
         return self._back(attempt, folder, "broken")
 
     def _broken(self, attempt: TaskAttempt, reason: str) -> Done:
-        """Take nothing more: something is wrong here. What the attempt left stays in its folder."""
+        """Take no more tasks, since this worker has a problem, and return the task. Its folder is kept."""
         self.close(f"nothing more is taken, since {attempt.task} failed: {visible_line(reason, 1_000)}", Exit.INTERNAL)
         self._queue.finish(attempt, "broken")
         return Done.BACK
@@ -234,11 +234,11 @@ class Worker:
     def _finished(
         self, attempt: TaskAttempt, outcome: TaskOutcome, facts: Mapping[str, JsonValue] | None = None
     ) -> Done:
-        """Note the result, and publish it where it is the one that counts. Raises ResultsError."""
+        """Record the result in the queue, and publish it unless another attempt was first. Raises ResultsError."""
         result = {**outcome.as_json, **(facts or {})}
         if not self._queue.finish(attempt, "done", result):
             self._tell(f"{attempt.task}: attempt {attempt.number} came too late: another attempt counts")
-            return Done.BACK  # if the task is still in this worker's hands
+            return Done.BACK  # has an effect only if the task is still assigned to this worker
         if result.get("has_result"):
             self._publish(attempt)
         self.done += 1
@@ -247,7 +247,7 @@ class Worker:
         return Done.FINISHED
 
     def _publish(self, attempt: TaskAttempt) -> None:
-        """Make the attempt that counts the task's result, in place of one that was set aside. Raises ResultsError."""
+        """Publish the attempt that gave the result. It replaces a published one that was discarded. Raises ResultsError."""
         results = self._results(attempt)
         results.publish(attempt.task, attempt.number, instead_of=results.published(attempt.task))
 
@@ -256,7 +256,7 @@ class Worker:
             self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
 
     def _place_problem(self, out: str) -> str:
-        """Return the reason why results may not go to a place from here, or an empty string."""
+        """Return the reason why this worker may not write results to `out`, or an empty string."""
         allowed: str | None = self._arguments.out
         if allowed is None:
             return (
@@ -277,27 +277,27 @@ class Worker:
         remove_folder(folder.path)
 
     def close(self, reason: str, code: Exit = Exit.DONE) -> None:
-        """Take nothing more. What runs goes on to its end."""
+        """Take no more tasks. Running tasks continue to their end. The first reason and code are kept."""
         if not self.is_closing:
             self.is_closing = True
             self.code = code
             self._tell(reason)
 
     def end(self, *, kill: bool = False) -> None:
-        """Ask what runs to end: it goes back into the queue. With `kill` end it at once."""
+        """Ask running tasks to end, after which they go back into the queue. With `kill`, kill them at once."""
         with self._lock:
             for key, run in self._running.items():
                 run.process.kill() if kill else self._ask_to_end(key)
             self._is_ended = True
 
     def _ask_to_end(self, key: Key) -> None:
-        """Ask a process to end, once. After GRACE_SECONDS it is killed. To be called with the lock held."""
+        """Ask a process to end, once. It is killed after GRACE_SECONDS. The caller must hold the lock."""
         if key not in self._kill_at:
             self._kill_at[key] = _now() + GRACE_SECONDS
             self._running[key].process.ask_to_end()
 
     def lose(self, reason: str) -> None:
-        """End what runs at once, and give nothing back: others have these tasks, or will."""
+        """Kill all running tasks, and return none to the queue, since other workers have them or will get them."""
         with self._lock:
             if self.is_lost:
                 return
@@ -307,7 +307,7 @@ class Worker:
         self._tell(f"{reason}: what ran here was killed, and others do it; this worker ends")
 
     def check(self) -> None:
-        """End what runs where the queue was not reached for too long; kill what was asked to end, and does not."""
+        """Kill all tasks if heartbeats failed for too long, and each task that does not end after a request."""
         now = _now()
         if now - self._seen_at > self._lease * FENCE:
             self.lose(f"the queue was not told for {now - self._seen_at:.0f} s that this worker lives")
@@ -317,7 +317,7 @@ class Worker:
                     self._running[key].process.kill()
 
     def beat(self) -> None:
-        """Say that this worker lives, and how far its logs got. End what was cancelled."""
+        """Send a heartbeat with the progress of the logs. Ask cancelled tasks to end."""
         now = _now()
         try:
             beaten = self._queue.beat(self._growing(now))
@@ -334,7 +334,7 @@ class Worker:
                 self._ask_to_end(key)
 
     def _growing(self, now: float) -> dict[Key, Growth]:
-        """Return the progress of each log whose head was not reported for a while."""
+        """Return the progress of each log whose last report is old enough."""
         with self._lock:
             running = dict(self._running)
         self._told_at = {key: at for key, at in self._told_at.items() if key in running}
@@ -345,7 +345,7 @@ class Worker:
             try:
                 head = run.log.look()
             except LogError:
-                continue  # whoever reads the log says what is wrong with it
+                continue  # other readers of the log report the error
             if head is not None:
                 grown[key] = Growth(records=head.records, head=head.head)
                 self._told_at[key] = now
@@ -353,10 +353,9 @@ class Worker:
 
 
 def bring_in(folder: str, environment: Mapping[str, str]) -> str:
-    """Report the logs that a worker left in its folder, and remove the folder. Return the problem, or an empty
-    string.
+    """Upload the logs in a worker's folder, and remove the folder. Return the problem, or an empty string.
 
-    Waits for a run that is still ending there. Changes without a patch stay (see `work_folder.keep`).
+    Waits for a run that is still ending there. Keeps work folders with unsaved changes (see `work_folder.keep`).
     """
     has_kept = False
     for batch in sorted(os.listdir(folder)):
@@ -373,7 +372,7 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
 
 
 def _handed_in(folder: TaskFolder) -> str:
-    """Report the log of the attempt in a folder, once its run has ended. Return the problem, or an empty string."""
+    """Upload the log of the attempt in a folder, once its run has ended. Return the problem, or an empty string."""
     if not _is_at_its_end(folder):
         return f"{folder.path}: a run is still at work there"
     try:
@@ -389,7 +388,7 @@ def _handed_in(folder: TaskFolder) -> str:
 
 
 def _is_at_its_end(folder: TaskFolder) -> bool:
-    """Say whether no run is at work in a folder: one whose worker died ends too, and may take GRACE_SECONDS for it."""
+    """Return whether no run uses a folder. Wait up to GRACE_SECONDS, since the runs of a dead worker end too."""
     end = _now() + GRACE_SECONDS
     while is_held(folder.path):
         if _now() > end:
@@ -399,19 +398,19 @@ def _is_at_its_end(folder: TaskFolder) -> bool:
 
 
 def _read(queued: QueuedTask) -> Task:
-    """Return the task. Its name and that of its batch become names of folders. Raises UsageError for an invalid one."""
+    """Return the task. Raises UsageError if it is invalid, or if its batch has an invalid name, which names a folder."""
     if not re.fullmatch(f"[0-9a-f]{{{NAME_LENGTH}}}", queued.batch):
         raise UsageError(f"invalid name of a batch: {visible_line(queued.batch, 80)}")
     return task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
 
 
 def _place(out: str) -> str:
-    """Return a place of results so that two can be compared: it ends in `/`; a folder is absolute, links followed."""
+    """Return a place of results in a form for comparison, which ends in `/`. Links in the path of a folder are resolved."""
     return (out if is_url(out) else os.path.realpath(out)).rstrip("/") + "/"
 
 
 def _is_full(folder: str) -> bool:
-    """Say whether the disk of a folder has hardly any room."""
+    """Return whether the disk of a folder is almost full."""
     try:
         room = os.statvfs(folder)
     except OSError:
@@ -428,5 +427,5 @@ def _outcome(
 
 
 def _now() -> float:
-    """Return seconds that go on while the machine sleeps."""
+    """Return the time in seconds, by a monotonic clock that includes sleep of the machine."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

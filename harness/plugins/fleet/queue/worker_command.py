@@ -1,4 +1,4 @@
-"""`harness worker`: do what a queue holds, until it is told to end."""
+"""`harness worker`: runs tasks of a queue until it is asked to end."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 EVERY_SECONDS = 0.2
-"""The pause between two looks at signals and the lease."""
+"""Seconds between two checks of signals and the lease."""
 IDLE_SECONDS = 2.0
-"""With --drain: the pause between two looks whether the queue is empty."""
+"""With --drain: seconds between two checks whether the queue is empty."""
 FOR_EVER = 1e9
 
 
 def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Take tasks and run them. Return the exit code: 0 for a requested end, else that of the obstacle.
+    """Take tasks and run them. Return the exit code: 0 for a requested end, otherwise that of the problem.
 
-    A first signal lets running tasks finish, a second gives them back, a third kills them. Raises UsageError and
-    PolicyError before anything is taken.
+    The first signal lets running tasks finish, the second returns them to the queue, and the third kills them. Raises
+    UsageError and PolicyError before the first task is taken.
     """
     state = State.of(environment)
     fix_modes(state, complain)
@@ -54,12 +54,12 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     _check_model(arguments, environment)
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     lease = arguments.lease or LEASE_SECONDS
-    undumpable()  # its environment holds what opens the queue, the stores and the models
+    undumpable()  # the environment holds credentials for the queue, the stores and the models
     stopping = Stopping()
     queue = open_queue(arguments.queue, key=arguments.key, is_gone=lambda: stopping.count > 2)
     name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     tell = _quiet if arguments.quiet else complain
-    # Beside the state folder, and not in it: nothing that a task does may write there.
+    # Next to the state folder, not inside it, since tasks may not write in the state folder.
     workers = os.path.join(os.path.dirname(state.state), "harness-workers")
     with _own_folder(workers, name, environment) as folder:
         lifeline = Lifeline()
@@ -71,7 +71,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             tell("there was no queue at this address: it was made now")
         _Work(queue, worker, arguments, stopping, version=version, lease=lease).until_ended()
         if worker.is_lost:
-            # The threads of the queue may wait for the data base, for ever.
+            # The threads of the queue may wait for the database forever.
             sys.stderr.flush()
             os._exit(int(worker.code))
         try:
@@ -88,12 +88,15 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _check_model(arguments: Namespace, environment: Mapping[str, str]) -> None:
-    """Raise UsageError where no run could ask a model: each task would end with that. Which model, a task may say itself."""
+    """Raise UsageError if no model can be reached with the settings, since every task would fail.
+
+    The model need not be set, since a task may name its own.
+    """
     endpoint_of_any_model(settings_from(arguments, environment, os.path.realpath(os.curdir)), environment)
 
 
 class _Work:
-    """A worker at work: its beats on one thread, its tasks on the queue's, and the signals on this one."""
+    """A running worker: heartbeats on one thread, tasks on the queue's threads, and signals on the main thread."""
 
     def __init__(
         self, queue: DbosQueue, worker: Worker, arguments: Namespace, stopping: Stopping, *, version: str, lease: float
@@ -108,7 +111,7 @@ class _Work:
         self._is_idle = False
 
     def until_ended(self) -> None:
-        """Work until nothing is left to do: after a signal, a fault, or where the flags say so."""
+        """Run tasks until the worker ends: after a signal, after a problem, or by the flags --drain and --for."""
         Thread(target=self._beat, daemon=True).start()
         self._queue.take(self._worker.do)
         if self._arguments.drain:
@@ -136,7 +139,7 @@ class _Work:
     def _beat(self) -> None:
         while not self._end_event.is_set() and not self._worker.is_lost:
             self._worker.beat()
-            with suppress(QueueAwayError):  # the next beat says it
+            with suppress(QueueAwayError):  # the next heartbeat reports the outage
                 self._queue.give_back_lost()
             self._end_event.wait(self._lease / BEATS)
 
@@ -147,15 +150,15 @@ class _Work:
 
 @contextmanager
 def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Make the folder of a worker, hand in what dead ones of this machine left, and remove the folder at the end.
+    """Make the folder of a worker, upload the logs of dead workers on this machine, and remove the folder at the end.
 
-    Each worker holds a lock on its own, so that another sees whether it lives. Raises UsageError.
+    Each worker locks its folder, so that others can detect whether it is alive. Raises UsageError.
     """
     folder = os.path.join(workers, name)
     with ExitStack() as locks:
         try:
             os.makedirs(workers, mode=0o700, exist_ok=True)
-            with _locked(workers, waits=True):  # nobody takes a folder for a dead worker's before it is locked
+            with _locked(workers, waits=True):  # so that others do not see the new folder before it is locked
                 os.mkdir(folder, 0o700)
                 locks.enter_context(_locked(folder, waits=True))
                 other_folders = [
@@ -176,7 +179,10 @@ def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iter
 
 @contextmanager
 def _locked(folder: str, *, waits: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder; yield False where another holds it, and `waits` does not say to wait. Raises OSError."""
+    """Lock a folder during the block. Yield whether it is locked: false if it is busy and `waits` is not set.
+
+    Raises OSError.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
@@ -188,7 +194,7 @@ def _locked(folder: str, *, waits: bool = False) -> Iterator[bool]:
 
 
 def _exit_code(stopping: Stopping) -> Exit:
-    """Return 0 also after a first signal: all that was begun was done."""
+    """Return the exit code after signals. It is 0 after only one signal, since all running tasks were finished."""
     return (stopping.exit_code or Exit.DONE) if stopping.count > 1 else Exit.DONE
 
 
