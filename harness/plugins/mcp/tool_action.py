@@ -1,4 +1,7 @@
-"""A call of a server's tool as the Action that is judged: what is sent, and at first use all that the server says of it."""
+"""The Action to judge for a call of a server's tool.
+
+It shows the arguments and, at first use, the server's complete description of the tool.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from harness.record import Record
 from harness.text.visible import visible, visible_line
 
 MOST_SHOWN = 200_000
-"""Maximum number of characters of the arguments in a question. A longer call cannot be approved at a terminal, since
-it is not shown whole.
+"""Maximum number of characters of the arguments at an approval prompt. A longer call is not shown completely, and cannot
+be approved at a terminal.
 """
 
 
 class JudgedTool(Record):
-    """A tool as it was when a call of it was judged."""
+    """State of a tool at the time when a call of it was judged."""
 
     server: str
     description: ToolDescription
     is_first: bool
-    """Whether no one has seen the tool yet: then the approver of this call has seen it now."""
+    """Whether the tool's description was not seen before. The prompt for this call then shows it."""
     way_to_pin: str
-    """Advice on the command by which a person looks at it."""
+    """Advice on the command with which the user can review the tool."""
 
     def action(
         self,
@@ -41,8 +44,9 @@ class JudgedTool(Record):
         bounds: ToolBounds | None = None,
         seconds: float | None = None,
     ) -> Action:
-        """Return the action of a call; `also` is sent in addition to the arguments, `texts` are the texts among the
-        arguments.
+        """Return the action of a call.
+
+        `also` is sent in addition to the arguments. `texts` are the strings among the arguments.
         """
         tool = self.description.name
         arguments_text = json.dumps(dict(arguments), indent=2, ensure_ascii=False)
@@ -83,16 +87,16 @@ class JudgedTool(Record):
 
 
 def judged_tool(catalog: ToolCatalog, tool: str) -> JudgedTool:
-    """Return the current state of a tool. Raises ToolError for one that may not be used: not listed, or changed."""
+    """Return the current state of a tool. Raises ToolError if it is not listed or was changed."""
     description, is_seen = catalog.usable(tool)
     way = catalog.way_to_pin(tool)
     return JudgedTool(server=catalog.server, description=description, is_first=not is_seen, way_to_pin=way)
 
 
 def check_is_as_judged(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
-    """Raise ToolError if a tool differs from the judged one: a question may have been open for long.
+    """Raise ToolError if a tool was changed since it was judged, for example during a long approval prompt.
 
-    A first yes, by any approver, counts for this session.
+    After the first approval, by any approver, the tool counts as seen in this session.
     """
     now, is_seen = catalog.usable(judged_tool.description.name)
     if now.sha256 != judged_tool.description.sha256:
@@ -102,7 +106,7 @@ def check_is_as_judged(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
 
 
 def keep_seen(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
-    """Keep that a person saw a tool as it was judged, and still is. Raises ToolError."""
+    """Store that the user saw the judged description of a tool. Raises ToolError, also if the tool was changed since."""
     check_is_as_judged(catalog, judged_tool)
     if judged_tool.is_first:
         catalog.pin(judged_tool.description)

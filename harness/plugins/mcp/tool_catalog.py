@@ -1,7 +1,6 @@
-"""The tools that a server lists, and the state of each: seen by a person, new, or taken away until a person has
-looked.
+"""The tools that a server lists, and the state of each: seen by the user, new, or withheld until the user reviews it.
 
-Used by several threads at once.
+The catalog is thread-safe.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from harness.plugins.mcp.tool_description import ToolDescription, described
 from harness.record import Record
 
 MOST_TOOLS = 1_000
-"""Maximum number of tools per server; those behind them are left out."""
+"""Maximum number of tools per server. The rest of a longer list is left out."""
 MOST_NAMED = 5
-"""Maximum number of tools named that are left out for one reason."""
+"""Maximum number of names in a message about left-out tools."""
 OTHER = "the server lists something else than its `pinned` in the configuration holds; look with `harness mcp check`"
 TWICE = "the server listed two tools of that name"
 
@@ -29,19 +28,18 @@ class ListedTools(Record):
     """A list of tools for the client, after the filter."""
 
     tools: tuple[JsonValue, ...]
-    """The tools that stay in it, as the server wrote them."""
+    """The definitions of the remaining tools, unchanged."""
     left_out: tuple[str, ...]
-    """New messages about the other tools: their names, and the reasons."""
+    """New messages about the left-out tools: their names, and the reasons."""
 
 
 class ToolCatalog:
-    """The tools of one server, and those of them that may be used."""
+    """The tools of one server, and which of them may be used."""
 
     def __init__(self, words: Sequence[str], command: str, pins: PinFile, pinned: str = "") -> None:
-        """Create the catalog from the words of the server's command line, the same for people, and the pins of its
-        tools.
+        """Create the catalog. `words` are the server's command line, and `command` is the same as text for people.
 
-        `pinned`: the declared digest of its whole list; if there is one, nothing else counts as seen.
+        `pinned` is the declared digest of the complete list. If it is set, only that list counts as seen.
         """
         self.server = pins.server
         self._words = tuple(words)
@@ -51,16 +49,16 @@ class ToolCatalog:
         self._lock = allocate_lock()
         self._descriptions: dict[str, ToolDescription] = {}
         self._first: dict[str, str] = {}
-        """Digest by name under which a tool was listed first in this session."""
+        """Digest of each tool when it was first listed in this session, by name."""
         self._allowed: set[str] = set()
-        """Digests of tools that were approved in this session, not surely by a person."""
+        """Digests of tools that any approver approved in this session."""
         self._twice: set[str] = set()
-        """Names that one list had twice: it is unknown which of the two would be called."""
+        """Names that were listed twice, so that the called tool would be ambiguous."""
         self._told_names: set[str] = set()
         self._changes = 0
         """Number of times that the server announced a change of its list."""
         self._read_at: int | None = None
-        """Value of `changes` at the last complete reading of the list."""
+        """Value of `changes` when the last complete reading of the list began."""
 
     @property
     def changes(self) -> int:
@@ -68,7 +66,7 @@ class ToolCatalog:
         return self._changes
 
     def changed(self) -> None:
-        """Note that the server announced a change of its list: the old list counts no more."""
+        """Note that the server announced a change of its list. The old list is then out of date."""
         with self._lock:
             self._changes += 1
 
@@ -82,10 +80,10 @@ class ToolCatalog:
         return self._changes != (self._read_at or 0)
 
     def take(self, definitions: Sequence[JsonValue], is_refused: Callable[[str], bool]) -> ListedTools:
-        """Add tools that the server lists, one page of them; return the list for the client.
+        """Add one page of tools that the server lists. Return the list for the client.
 
-        A tool is left out if a person has seen it in another form only, if the list has it twice, if it is not
-        understood, or if `is_refused` is true of its name. Raises UsageError for pins that are not understood.
+        A tool is left out if it was changed since the user saw it, if it is listed twice, if its definition is invalid, or
+        if `is_refused` returns true for its name. Raises UsageError if the file of pins is invalid.
         """
         results = [described(definition, self._words, self._command) for definition in definitions]
         tools = [result for result in results if isinstance(result, ToolDescription)]
@@ -114,9 +112,7 @@ class ToolCatalog:
         return ListedTools(tools=tuple(definitions_kept), left_out=tuple(news))
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
-        """Add the whole list, which was requested when `changes` was `began_at`: tools that it does not have are
-        removed.
-        """
+        """Replace the list with a complete one, which was requested when `changes` was `began_at`."""
         names = {
             definition["name"]
             for definition in definitions
@@ -133,7 +129,7 @@ class ToolCatalog:
 
     @property
     def digest(self) -> str:
-        """The digest of all that the server lists."""
+        """Digest of the complete list."""
         with self._lock:
             return self._digest()
 
@@ -145,7 +141,7 @@ class ToolCatalog:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def offered(self) -> tuple[ToolDescription, ...]:
-        """Return the tools that may be used in their present form: seen by a person, or new. Raises UsageError."""
+        """Return the tools that may be used: those that the user has seen, and new ones. Raises UsageError."""
         with self._lock:
             pins = self._pins.read()
             return tuple(
@@ -153,13 +149,13 @@ class ToolCatalog:
             )
 
     def forget(self) -> None:
-        """Remove all tools: the server is gone."""
+        """Remove all tools, since the server has ended."""
         with self._lock:
             self._descriptions.clear()
             self._twice.clear()
 
     def usable(self, name: str) -> tuple[ToolDescription, bool]:
-        """Return a tool, and whether it was seen, exactly as it is. Raises ToolError if it may not be used."""
+        """Return a tool, and whether its present description was seen. Raises ToolError if it may not be used."""
         with self._lock:
             if self._is_stale:
                 raise ToolError(
@@ -180,12 +176,12 @@ class ToolCatalog:
             return description, is_approved or description.sha256 in self._allowed
 
     def note_yes(self, description: ToolDescription) -> None:
-        """Note that a tool was approved as it is: in this session that counts as seen."""
+        """Note that the present description of a tool was approved. In this session it then counts as seen."""
         with self._lock:
             self._allowed.add(description.sha256)
 
     def pin(self, description: ToolDescription) -> None:
-        """Keep that a person has seen a tool as it is. Raises ToolError where that cannot be kept."""
+        """Store that the user has seen the present description of a tool. Raises ToolError if that cannot be stored."""
         try:
             self._pins.pin(description)
         except (OSError, UsageError) as error:
@@ -221,15 +217,13 @@ class ToolCatalog:
         return f"the server changed this tool after {event}; {self.way_to_pin()}"
 
     def way_to_pin(self, name: str = "") -> str:
-        """Return advice on the command by which a person looks at a tool, or at all of them."""
+        """Return advice on the command with which the user can review a tool, or all tools without `name`."""
         words = f"harness mcp pin {self.server} {name}".strip()
         return f"a person looks at it with `{words}`, at a terminal"
 
 
 def _seen_description(description: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
-    """Return the description that a person saw of a tool of this server; a pin from another command line does not
-    count.
-    """
+    """Return the pinned description of a tool. `None` without one, or if it was pinned under another command line."""
     pinned = pins[description.name].pinned if description.name in pins else None
     return (
         pinned
@@ -239,6 +233,6 @@ def _seen_description(description: ToolDescription, pins: Mapping[str, ToolPin])
 
 
 def _name_list(names: Sequence[str]) -> str:
-    """Return some names with a colon; of what has none nothing."""
+    """Return the first names and the number of the others, with a colon. Empty if the tools have no names."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{', '.join(names[:MOST_NAMED])}{more}: " if names[0] else ""

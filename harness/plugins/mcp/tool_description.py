@@ -1,4 +1,4 @@
-"""A server's complete description of one of its tools: shown to a person, and covered by a digest."""
+"""A server's complete description of one of its tools, as text for the user, and its digest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.text.visible import visible
 from harness.tool_kinds import SERVER_TOOL
 
 MOST_CHARACTERS = 200_000
-"""Maximum number of characters of a definition as JSON: people do not read a longer one."""
+"""Maximum number of characters of a definition as JSON. A longer one cannot be reviewed."""
 _TITLES = {
     "title": "title",
     "description": "description",
@@ -21,7 +21,7 @@ _TITLES = {
     "outputSchema": "output schema",
     "annotations": "the server says of it (annotations)",
 }
-"""Parts of a definition that are shown first, with their titles; all other parts follow under their names."""
+"""Titles of the parts of a definition that are shown first. All other parts follow under their names."""
 
 
 class ToolDescription(Record):
@@ -29,30 +29,30 @@ class ToolDescription(Record):
 
     name: str
     definition: Mapping[str, JsonValue]
-    """The whole object: everything that a model may read of it."""
+    """The complete JSON object from the server."""
     command: str
-    """The server's command line, for people, secrets masked."""
+    """Command line of the server for people, with secrets masked."""
     sha256: str
-    """Over the definition and the words of the command line."""
+    """Digest of the definition and the command line."""
 
     @staticmethod
     def is_name(name: str) -> bool:
-        """Say whether a tool may be named so."""
+        """Return whether `name` is a valid name of a tool."""
         return bool(re.fullmatch(SERVER_TOOL, name))
 
     def says(self, hint: str) -> bool:
-        """Say whether the server claims this of the tool, in so many words: `readOnlyHint`, `destructiveHint`."""
+        """Return whether the server sets this hint for the tool: `readOnlyHint` or `destructiveHint`."""
         annotations = self.definition.get("annotations")
         return isinstance(annotations, dict) and annotations.get(hint) is True
 
     @property
     def plain_text(self) -> str:
-        """All of it in words, as the server wrote them: not safe to show."""
+        """The description as text with the server's own characters. Not safe to show."""
         return "".join(f"{line}\n" for line in self._lines())
 
     @property
     def text(self) -> str:
-        """All of it in words that are safe to show."""
+        """The description as text that is safe to show."""
         return visible(self.plain_text)
 
     def _lines(self) -> Sequence[str]:
@@ -63,13 +63,15 @@ class ToolDescription(Record):
             value = self.definition[name]
             text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
             lines.append(f"{_TITLES.get(name) or json.dumps(name)}:")
-            lines += [f"  {line}" for line in text.split("\n")]  # none can look like a heading
+            lines += [f"  {line}" for line in text.split("\n")]  # indented, so that no line looks like a heading
         return [*lines, "command line of the server:", f"  {self.command}"]
 
 
 def described(definition: JsonValue, words: Sequence[str], command: str) -> ToolDescription | str:
-    """Return the description of a tool that a server lists, or why it is none; `words` are its command line, `command`
-    the same for people."""
+    """Return the description of a tool from its definition in a list, or the problem if it is invalid.
+
+    `words` are the server's command line, and `command` is the same as text for people.
+    """
     name = definition.get("name") if isinstance(definition, dict) else None
     if not isinstance(definition, dict) or not isinstance(name, str):
         return "a tool without a name"

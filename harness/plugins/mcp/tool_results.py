@@ -1,4 +1,4 @@
-"""A server's answer to a call, in words: its texts, and a note for each part that is not text. No link is followed."""
+"""A server's answer to a call as text: its texts, and a note for each other part. Links are not followed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_DATA = ("image", "audio")
 
 
 def texts_of(result: JsonValue) -> str:
-    """Return the texts of a result. What is structured follows where no text says the same."""
+    """Return the texts of a result, followed by its structured content unless a text is equal to that."""
     blocks = result.get("content") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(blocks, list):
         return compact(result)
@@ -47,7 +47,7 @@ def _words_of(block: JsonValue) -> str:
 
 
 def _data(block: dict[str, JsonValue]) -> str:
-    """Return size and type of what base64 holds."""
+    """Return size and type of a part with base64 data."""
     data = block.get("data", block.get("blob"))
     size = len(data.rstrip("=")) * 3 // 4 if isinstance(data, str) else 0
     kind = block.get("mimeType")
@@ -65,7 +65,7 @@ def _without_data(name: str, value: JsonValue) -> JsonValue:
 
 
 def _says(text: str, structured: JsonValue) -> bool:
-    """Say whether a text is the JSON of what is structured, as the protocol recommends."""
+    """Return whether a text is the structured content as JSON, as the protocol recommends."""
     try:
         return bool(json.loads(text) == structured)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""The tools of the registry for the client of an MCP server of ours: each of its calls through the gate, one after the other.
+"""The MCP server of `harness mcp serve`: runs the client's calls through the gate, one after the other.
 
-The main thread does it, as at the prompt, so that a signal can end a call. The protocol's thread (client_link.py) hands calls
-over and goes on: what waits for a person keeps no message waiting.
+Calls run on the main thread, as at the prompt, so that a signal can end a call. The protocol's thread (client_link.py)
+only passes calls on, so that it can handle messages while a call waits for the user.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 ASKS_SECONDS = 300.0
-"""Seconds that a question waits in the client, as one does for `harness approve`."""
+"""Seconds that a question waits for an answer in the client. `harness approve` has the same limit."""
 MOST_NAME = 100
-"""Characters of what a client says of itself."""
+"""Maximum number of characters of a client's name and version."""
 NO_FORMS = "this client shows no questions (elicitation), or is not asked to"
 CLOSED = "the client closed the question without an answer"
 IN_TIME = "nobody answered in time"
@@ -59,14 +59,14 @@ class PermissionPrompt(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool by which the client asks."""
+        """Description of the tool with which the client asks for permission."""
         ...
 
     def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
-        """Return the answer to a call, and the reason to run nothing more, or an empty string. Raises
-        AskedNoMoreError only.
+        """Return the answer to a call, and the reason to refuse all further calls, or an empty string.
 
-        With `latch` every call is refused, for that reason. `pause` waits for a person's answer.
+        If `latch` is not empty, the call is refused for that reason. `pause` waits some seconds for the user's answer.
+        Raises only AskedNoMoreError.
         """
         ...
 
@@ -79,21 +79,22 @@ class Questions(Record):
     """The ways to ask about a call."""
 
     text: Callable[[Action, Verdict], str]
-    """Returns a question whole, safe to show, secrets masked."""
+    """Returns the complete question, safe to show, with secrets masked."""
     word: Callable[[Action], str]
-    """Returns the word to type to allow an action that cannot be taken back; empty for any other."""
+    """Returns the word that the user must type to allow an irreversible action. Empty for other actions."""
     elsewhere: Callable[[ServedClient, Action, Verdict, Callable[[float], None]], Approval]
-    """Asks elsewhere, if an approver listens there; the last argument waits for some seconds. Raises AskedNoMoreError
-    as it does, or KeyboardInterrupt.
+    """Asks an approver outside the client, if one is listening. The last argument waits some seconds.
+
+    Raises AskedNoMoreError from that argument, and KeyboardInterrupt.
     """
 
 
 Arrival: TypeAlias = ServedCall | ServedClient | ServerStop
-"""An arrival from the client: a call, its description of itself (first of all), or its end."""
+"""A message to the main thread: a call, the client's identification (always first), or the end."""
 
 
 class ToolServer:
-    """One client, and the gate before the tools that it is given."""
+    """The server for one client: runs its calls through the gate."""
 
     def __init__(
         self,
@@ -106,9 +107,7 @@ class ToolServer:
         questions: Questions,
         prompt: PermissionPrompt | None = None,
     ) -> None:
-        """Create the server. `gate_for` makes the gate for an approver; `fields` are the fields of its session's first
-        record.
-        """
+        """Create the server. `gate_for` makes the gate for an approver. `fields` are for the session's first record."""
         self._log = log
         self._header_fields = fields
         self._interrupt = interrupt
@@ -117,19 +116,19 @@ class ToolServer:
         self._prompt = prompt
         self.gate = gate_for(self._ask)
         self.latch = ""
-        """Reason to refuse every further call; empty before the first hard block."""
+        """Reason to refuse every further call. Empty before the first hard block."""
         self._arrivals: queue.SimpleQueue[Arrival] = queue.SimpleQueue()
         self._now: ServedCall | None = None
         self._stop: ServerStop | None = None
         self._cut_short = False
-        """Whether the end came while a call was carried out."""
+        """Whether the end interrupted a call."""
         self._is_begun = False
         self._count = 0
 
     def take(self, arrival: Arrival) -> None:
-        """Do something with what came when its turn comes; called by the protocol's thread.
+        """Queue an arrival for the main thread. Called by the protocol's thread.
 
-        The end of the client ends the call that runs, too.
+        The end of the client also ends the running call.
         """
         if isinstance(arrival, ServerStop):
             self._stop = self._stop or arrival
@@ -138,13 +137,13 @@ class ToolServer:
             self.wake()
 
     def wake(self) -> None:
-        """Have the main thread look whether the call that runs is still wanted; called by the protocol's thread."""
+        """Make the main thread check whether the running call was cancelled. Called by the protocol's thread."""
         main = threading.main_thread().ident
         if main is not None:
             signal.pthread_kill(main, signal.SIGUSR1)
 
     def on_wake(self, number: int = 0, frame: object = None) -> None:  # noqa: ARG002 - the signature of a signal handler
-        """End the call that runs where it is not wanted any more. Called by a signal's function."""
+        """End the running call if it was cancelled or the server stops. Called by a signal handler."""
         if self._stop is not None and self._now is not None:
             self._cut_short = True
             self._now.ask_no_more()
@@ -152,13 +151,13 @@ class ToolServer:
             self._interrupt.request()
 
     def stop(self) -> None:
-        """Have `run` end. Called by a signal's function."""
+        """Make `run` end. Called by a signal handler."""
         self._stop = self._stop or ServerStop.SIGNAL
         self._arrivals.put(self._stop)
         self.on_wake()
 
     def run(self) -> ServerEnd:
-        """Carry out what the client wants until one of both ends. To be called in the main thread. Raises LogError."""
+        """Run the client's calls until the client or the server ends. Call it on the main thread. Raises LogError."""
         while self._stop is None:
             match self._arrivals.get():
                 case ServedClient() as client:
@@ -214,7 +213,7 @@ class ToolServer:
             self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
 
     def _carry_out(self, call: ServedCall) -> None:
-        """Put a call through the gate, and give the client its result. Raises HarnessError: then nothing more may run."""
+        """Run a call through the gate, and send its result. After a HarnessError no further call may run."""
         self._begin(call.client)
         if call.is_cancelled and self._is_prompt(call):
             return
@@ -226,7 +225,7 @@ class ToolServer:
             result = self._judge_served(call) if self._is_prompt(call) else self._judge(call)
         finally:
             self._now = None
-        # INVARIANT: the call is over before the client has its result: a client that leaves then cut nothing short.
+        # INVARIANT: the call has ended before its result is sent, so that a client that leaves then interrupts no call.
         call.end(result)
 
     def _is_prompt(self, call: ServedCall) -> bool:
@@ -263,7 +262,7 @@ class ToolServer:
     # -- asking
 
     def _ask(self, action: Action, verdict: Verdict) -> Approval:
-        """Ask a person in the client, else at another terminal."""
+        """Ask the user in the client, or else an approver outside it."""
         call = self._now
         if call is None:
             raise AssertionError("a question without a call")
@@ -282,7 +281,7 @@ class ToolServer:
         return approval
 
     def _asked_by_form(self, call: ServedCall, action: Action, verdict: Verdict) -> Approval | str:
-        """Ask in the client. Return the approval, or the reason why the client was not asked."""
+        """Ask by a form in the client. Return the approval, or the reason why there is no answer."""
         text = self._questions.text(action, verdict)
         form = question_form(action.tool, text, self._questions.word(action)) if action.shown_whole else None
         if form is None:

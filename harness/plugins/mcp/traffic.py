@@ -1,15 +1,15 @@
-"""The path of each line: passed on as it came, byte for byte, judged, or refused.
+"""The path of each line: passed on byte for byte, judged, or refused.
 
 These lines are refused (json_rpc.py has the reasons):
 
-- a line that is not a message, a batch, an invalid id: dropped. The waiting side gets an error: the sender of a request,
-  and the requester if it was an answer. If no id can be read, neither side can be notified;
-- an id again while it is open: dropped, since an error would be taken for the answer of the open one;
-- an answer without a request, or one that comes before its call was sent; a call without an id: dropped;
-- a call of a tool that cannot be named: an error. A call that is not let through: a result with the reason, with
-  `isError`, as the model reads it. After a hard block every later call is refused.
+- a line that is not a message, a batch, or a message with an invalid ID: dropped. The side that waits gets an error: the
+  sender of a request, or the requester of an answer. Without a readable ID, no side gets an error;
+- a request with the ID of an open request: dropped, since an error would count as the answer to the open request;
+- an answer without a request, an answer to a call that was not sent yet, a call without an ID: dropped;
+- a call with an invalid name of a tool: an error. A call that the gate refuses: a result with the reason for the model,
+  marked with `isError`. After a hard block every later call is refused.
 
-All of it is in the log.
+All refusals are in the log.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Traffic:
     """Takes each line of both sides."""
 
     def __init__(self, sides: Sides, catalog: ToolCatalog, judge: CallJudge, note: Callable[[str], None]) -> None:
-        """`note` records what is not passed on."""
+        """Connect the two sides. `note` records dropped lines."""
         self._sides = sides
         self._catalog = catalog
         self._judge = judge
@@ -55,7 +55,7 @@ class Traffic:
     # -- from the client
 
     def from_client(self, line: bytes) -> None:
-        """Take a line of the client's. Raises LogError."""
+        """Handle a line from the client. Raises LogError."""
         message = read_message(line)
         if isinstance(message, RefusedLine):
             sides = self._sides
@@ -90,7 +90,7 @@ class Traffic:
             self._judge.take(call)
 
     def _cancelled(self, message: RpcMessage) -> None:
-        """Pass on that a request is wanted no more; of a call that was not sent yet the server knows nothing."""
+        """Pass on the cancellation of a request, unless it is a call that was not sent to the server yet."""
         call = self._sides.of_client.cancel(id_text(message.params.get("requestId")))
         with self._sides.server.lock:
             if isinstance(call, ServerCall):
@@ -126,7 +126,7 @@ class Traffic:
     # -- from the server
 
     def from_server(self, line: bytes) -> None:
-        """Take a line of the server's. Raises LogError."""
+        """Handle a line from the server. Raises LogError."""
         message = read_message(line)
         if isinstance(message, RefusedLine):
             sides = self._sides
@@ -163,7 +163,7 @@ class Traffic:
             self._sides.client.write(self._tool_list(message) if call == LIST_TOOLS else message.line)
 
     def _tool_list(self, message: RpcMessage) -> bytes:
-        """Return the answer to the client's request for the tools, without those that are not to be used."""
+        """Return the answer to the client's request for the list of tools, without tools that may not be used."""
         result = message.fields.get("result")
         if "error" in message.fields:
             return message.line
@@ -183,7 +183,7 @@ class Traffic:
         return changed_line(message, "result", {**result, "tools": list(listed_tools.tools)})
 
     def _is_refused(self, tool: str) -> bool:
-        """Return whether the policy refuses every call of a tool, with any approver."""
+        """Return whether the policy refuses every call of a tool, whatever the approver answers."""
         name = server_tool(self._catalog.server, tool)
         call = ToolCall(id="", name=name, arguments="{}")
         action = Action(

@@ -1,10 +1,10 @@
-"""Pictures, PDF files and web pages, made fit for a model.
+"""Conversion of pictures, PDF files and web pages for a model.
 
 Read these first:
-    plugin.py      what the plugin adds
-    pictures.py    checks a picture and takes out what only its maker knows
+    plugin.py      the tools and readers that the plugin adds
+    pictures.py    checks a picture and removes its metadata
     pdf_pages.py   pages of a PDF file as text; pdf_child.py reads them in a process behind walls
-    web_fetch.py   the tool `web_fetch`; web_request.py fetches, html_child.py makes text of a page
+    web_fetch.py   the tool `web_fetch`; web_request.py fetches a page, html_child.py converts it to text
 
-PDF files and web pages are parsed in a process of their own, behind walls. Of pictures no pixel is decoded.
+PDF files and web pages are parsed in separate processes behind walls. The pixels of pictures are not decoded.
 """

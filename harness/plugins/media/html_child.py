@@ -1,7 +1,7 @@
-"""A page of HTML on stdin to plain text on stdout: a program of its own, since a parser of texts by strangers may
-fail.
+"""A program that converts an HTML page on stdin to plain text on stdout.
 
-It binds itself first: memory, processor time, no files, no processes. It imports no module of the harness.
+It runs in its own process, since a parser may fail on hostile input. Before it parses, it limits its own memory, CPU
+time, file size and number of open files. It imports no module of the harness.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 MEMORY_BYTES = 1_000_000_000
 CPU_SECONDS = 10
 MOST_DEPTH = 400
-"""Maximum depth of nested elements; deeper ones are left out."""
+"""Maximum depth of nested elements. Deeper elements are left out."""
 MISSING = 3
-"""Exit code where the parser is not installed."""
+"""Exit code if the parser is not installed."""
 _LEFT_OUT = frozenset(
     "script style noscript template svg math canvas iframe object embed head nav footer form button select input dialog".split()
 )
@@ -30,17 +30,17 @@ _AROUND = {
     "li": ("\n- ", ""),
     "br": ("\n", ""),
 }
-"""Text added before and behind the text of an element."""
+"""Text added before and after the text of an element, by tag."""
 
 
 class PageLines:
-    """Text that is being put together, line by line."""
+    """Builds the text of a page."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
-        """Add words; blanks count as one."""
+        """Add text. Each run of whitespace becomes one blank."""
         words = " ".join(text.split())
         if words:
             before = " " if text[:1].isspace() and self._pieces and not self._pieces[-1].endswith(("\n", " ")) else ""
@@ -49,17 +49,17 @@ class PageLines:
             self._pieces.append(" ")
 
     def as_it_is(self, text: str) -> None:
-        """Add text with its lines."""
+        """Add text unchanged, including its newlines."""
         if text:
             self._pieces.append(text)
 
     def line(self, begin: str = "") -> None:
-        """Begin a line."""
+        """Begin a new line with the text `begin`."""
         self._pieces.append(f"\n{begin}")
 
     @property
     def full_text(self) -> str:
-        """All of it: no more than one empty line after another."""
+        """The complete text, with at most one empty line in a row."""
         lines: list[str] = []
         for line in "".join(self._pieces).split("\n"):
             if line.strip() or (lines and lines[-1]):
@@ -102,7 +102,7 @@ def _walk(parent: Any, text: PageLines, depth: int) -> None:
 
 
 def _link(node: Any, tag: str) -> str:
-    """Return the target of a link in parentheses, to follow its words, or an empty string."""
+    """Return the target of a link in parentheses, to add after its text, or an empty string."""
     target = (node.attributes.get("href") or "").strip() if tag == "a" else ""
     follows = target and not target.startswith(("#", "javascript:", "data:"))
     return f" ({''.join(target.split())[:1_000]})" if follows else ""
@@ -117,9 +117,9 @@ def _bind() -> None:
 
 
 def main() -> int:
-    """Read, bind, parse, write. Returns the exit code."""
+    """Read the page, limit this process, parse, and write the text. Return the exit code."""
     try:
-        import selectolax.lexbor  # noqa: F401 - before files are out of reach
+        import selectolax.lexbor  # noqa: F401 - imported before the limits apply
     except ImportError:
         return MISSING
     html = sys.stdin.buffer.read().decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""The child process that takes the text out of a PDF: run by its path (pdf_pages.py), behind walls.
+"""The child process that extracts the text of a PDF. pdf_pages.py runs it by its path, behind walls.
 
-main, with the arguments FIRST PAGES CHARACTERS, and the file as its input
+`main` has the command-line arguments FIRST PAGES CHARACTERS, and reads the PDF from stdin.
 
-It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then
-{"end": true} if it reached the end of the requested pages. An error is {"error": "..."}.
+It prints one JSON object per line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then
+{"end": true} if it reached the last requested page. An error is {"error": "..."}.
 
 INVARIANT: it imports no module of the harness, and its output is data.
 """
@@ -21,7 +21,7 @@ MAX_PDF_BYTES = 64 * 1024 * 1024
 
 
 def main() -> None:
-    """Bind this process, read, print."""
+    """Limit this process, read the PDF, and print the pages."""
     for resource_kind, maximum in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_CPU, CPU_SECONDS),

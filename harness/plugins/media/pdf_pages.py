@@ -1,6 +1,6 @@
 """The text of a PDF file by page, read by a child process behind walls (pdf_child.py).
 
-The library (pypdf) comes with the extra `pdf`; without it the result says so. A picture of a page is not made.
+The library pypdf belongs to the extra `pdf`. If it is missing, the result says so. Pages are not rendered as pictures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.tools.file_reader import OpenedFile
 
 PDF_MARK = b"%PDF-"
 SECONDS = 30.0
-"""Maximum seconds that the child may take."""
+"""Time limit of the child process, in seconds."""
 MAX_PAGES = 200
 """Maximum number of pages per call."""
 _MOST_BYTES = 4 * 1024 * 1024
@@ -35,23 +35,23 @@ _BEGIN = "import runpy, sys; runpy.run_path(sys.argv.pop(1))['main']()"
 
 
 class PdfText(Record):
-    """The child's output."""
+    """Parsed output of the child."""
 
     pages: int
     """Number of pages of the file."""
     texts: tuple[tuple[int, str], ...]
-    """Page and text."""
+    """Pairs of page number and text."""
     error: str = ""
 
 
 class _Printed:
-    """Takes what a process prints, up to a bound."""
+    """Collects the output of a process, up to `_MOST_BYTES`."""
 
     def __init__(self) -> None:
         self.data = bytearray()
 
     def add(self, block: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes. Bytes above the maximum are dropped."""
         self.data += block[: max(_MOST_BYTES - len(self.data), 0)]
 
 
@@ -65,10 +65,10 @@ class PdfReader:
         return start.startswith(PDF_MARK)
 
     def read(self, opened: OpenedFile) -> ToolOutput:
-        """Return the text of `limit` pages from page `offset` (from 1) on; at least a part of one page.
+        """Return the text of `limit` pages from page `offset` (from 1) on, with at least a part of one page.
 
-        The child process is held to reading, within the effects that hide files. Raises ToolError for a file that cannot be
-        read, and OSError.
+        The child process is confined to reading, without the files that the call's effects hide. Raises ToolError if the
+        file cannot be read, and OSError.
         """
         return _pdf_page(opened)
 
@@ -147,7 +147,7 @@ def _no_folder() -> str:
 
 
 def _parsed(data: bytes) -> PdfText:
-    """Return the child's output, parsed; lines of any other form are left out."""
+    """Parse the child's output. Lines of any other form are ignored."""
     pages, error = 0, ""
     texts: list[tuple[int, str]] = []
     for value in _values(data):

@@ -1,4 +1,4 @@
-"""A picture for the model: a line of text, and the picture itself where the model takes pictures."""
+"""A picture for the model: a line of text, and the picture itself if the model accepts pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PictureReader:
     description = "a PNG, JPEG, WebP or GIF is shown to you if you take pictures"
 
     def __init__(self, keeper: AttachmentKeeper | None) -> None:
-        """Create a reader that keeps pictures with `keeper`. Without one a picture is a binary file."""
+        """Create a reader that stores pictures with `keeper`. Without a keeper it accepts no file."""
         self._keeper = keeper
 
     def takes(self, start: bytes) -> bool:
@@ -38,9 +38,9 @@ class PictureReader:
         return self._keeper is not None and bool(picture_type(start))
 
     def read(self, opened: OpenedFile) -> ToolOutput:
-        """Return a line about the picture, and the picture if the model takes pictures.
+        """Return a line about the picture, and the picture if the model accepts pictures.
 
-        Raises ToolError for a picture that is damaged, too large or cannot be kept.
+        Raises ToolError if the picture is damaged, is too large or cannot be stored.
         """
         if self._keeper is None:
             raise TypeError("expected an AttachmentKeeper, got None")

@@ -1,11 +1,11 @@
-"""Pictures by their bytes: the format of a file (one of four), its size, and the same picture without its metadata.
+"""Format and size of a picture file, and the removal of its metadata.
 
-PNG, JPEG, WebP and GIF are walked as containers; no pixel is decoded. The parts on a list of visible ones are kept;
-the place, the author and the device of a picture are left out, and so are all bytes behind its end. One number of its
-EXIF data is kept: its orientation.
+PNG, JPEG, WebP and GIF files are parsed as containers, and their pixels are not decoded. Only the parts that affect the
+display are kept. Metadata such as place, author and device is removed, and so are all bytes after the end of the picture.
+The orientation is the only EXIF value that is kept.
 
-INVARIANT: every walk is bounded by the bytes that are there, and by `MOST_PARTS`; a length in the file is never
-believed.
+INVARIANT: parsing is bounded by the size of the file and by `MOST_PARTS`. Each length in the file is checked against the
+size of the file.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from collections.abc import Iterator
 from harness.record import Record
 
 MAX_PICTURE_BYTES = 5 * 1024 * 1024 // 4 * 3
-"""Maximum size of a picture: its Base64 text is then the most that the Messages API takes
-(platform.claude.com/docs/en/build-with-claude/vision; "image exceeds 5 MB maximum", anthropics/claude-code), the
-lowest limit among the APIs in use.
+"""Maximum size of a picture in bytes. As Base64 it then has the maximum size of the Messages API, 5 MiB, which is the
+lowest limit among the APIs in use (platform.claude.com/docs/en/build-with-claude/vision; "image exceeds 5 MB maximum",
+anthropics/claude-code).
 """
 MAX_SIDE = 8_000
-"""Maximum width and height in pixels; from the same page."""
+"""Maximum width and height in pixels, from the same page."""
 MAX_PIXELS = 40_000_000
-"""Maximum number of pixels of one picture. Decoding takes four bytes for each."""
+"""Maximum number of pixels of one picture. Decoding needs four bytes per pixel."""
 MOST_PARTS = 100_000
-"""Chunks, segments or blocks of a file."""
+"""Maximum number of chunks, segments or blocks of a file."""
 PROBE_BYTES = 16
-"""Number of bytes at a file's start that determine its type."""
+"""Number of bytes at the start of a file that determine its type."""
 
 PNG, JPEG, WEBP, GIF = "image/png", "image/jpeg", "image/webp", "image/gif"
 TITLES = {PNG: "PNG", JPEG: "JPEG", WEBP: "WebP", GIF: "GIF"}
 
 
 class PictureError(ValueError):
-    """A file begins as a picture and is none that can be shown; the text says why."""
+    """Raised if a picture is damaged, too large or of another format."""
 
 
 class CleanPicture(Record):
@@ -62,7 +62,7 @@ def picture_type(start: bytes) -> str:
 
 
 def clean_picture(data: bytes) -> CleanPicture:
-    """Return the picture in `data` without metadata. Raises PictureError where it is none, damaged, or too large."""
+    """Return the picture in `data` without metadata. Raises PictureError if it is invalid, damaged or too large."""
     if len(data) > MAX_PICTURE_BYTES:
         raise PictureError(f"pictures of more than {MAX_PICTURE_BYTES:,} bytes are not sent; make it smaller")
     media_type = picture_type(data)
@@ -98,18 +98,18 @@ def _damaged(detail: str) -> PictureError:
 
 
 def _bounded_parts() -> Iterator[None]:
-    """Yield for each part. Raises PictureError where there are too many."""
+    """Yield once for each part of a file. Raises PictureError after MOST_PARTS parts."""
     for _ in range(MOST_PARTS):
         yield
     raise PictureError(f"the picture has more than {MOST_PARTS:,} parts")
 
 
 _ORIENTATION, _SHORT = 0x0112, 3
-"""A tag of an EXIF block, and the type of its value (CIPA DC-008, 4.6.5)."""
+"""EXIF tag of the orientation, and the type of its value (CIPA DC-008, 4.6.5)."""
 
 
 def _orientation(exif: bytes) -> bytes:
-    """Return an EXIF block with only the orientation of a picture; empty if the picture is upright."""
+    """Return an EXIF block that has only the orientation. Empty if the picture is upright or has no orientation."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4], "")
     try:
         (at,) = struct.unpack_from(f"{order}I", exif, 4) if order else (0,)
@@ -120,12 +120,12 @@ def _orientation(exif: bytes) -> bytes:
                 entry = struct.pack(">HHIHH", _ORIENTATION, _SHORT, 1, value, 0)
                 return b"MM\0*" + struct.pack(">IH", 8, 1) + entry + bytes(4) if 2 <= value <= 8 else b""
     except struct.error:
-        pass  # it ends too early
+        pass  # the block is cut off
     return b""
 
 
 _PNG_MARK = b"\x89PNG\r\n\x1a\n"
-# What shows something: www.w3.org/TR/png-3, section 11, and the three of animated PNG.
+# Chunks that affect the display: www.w3.org/TR/png-3, section 11, and the three chunks of animated PNG.
 _PNG_KEPT = frozenset(
     b"IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD hIST pHYs sPLT acTL fcTL fdAT".split()
 )
@@ -144,7 +144,7 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
             chunks.append(data[at:end])
         elif kind == b"eXIf" and (turned := _orientation(data[at + 8 : end - 4])):
             chunks.append(struct.pack(">I", len(turned)) + kind + turned + struct.pack(">I", zlib.crc32(kind + turned)))
-        elif not kind[0] & 0x20:  # a capital: critical (section 5.4)
+        elif not kind[0] & 0x20:  # a capital first letter means a critical chunk (section 5.4)
             raise _damaged("a required part is of an unknown kind")
         has_pixels |= kind == b"IDAT"
     if not has_pixels:
@@ -153,7 +153,7 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the kind of each chunk, where it begins and where it ends, IEND last."""
+    """Yield the kind, the start offset and the end offset of each chunk, up to and including IEND."""
     at = len(_PNG_MARK)
     for _ in _bounded_parts():
         if at + 12 > len(data):
@@ -199,7 +199,10 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
 
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield the marker of each segment, where it begins and where it ends, with the pixels behind it, up to the end's."""
+    """Yield the marker, the start offset and the end offset of each segment before EOI.
+
+    A segment includes the pixel data that follows it.
+    """
     at = 2
     for _ in _bounded_parts():
         if data[at : at + 1] != b"\xff":
@@ -224,7 +227,10 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_jpeg_kept(marker: int, content: bytes) -> bool:
-    """Say whether a segment is needed to show the picture: of the application's only JFIF, a colour profile, and Adobe's."""
+    """Return whether a segment is needed to show the picture.
+
+    Of the application segments, only JFIF, colour profile and Adobe are kept. Comments are removed.
+    """
     if marker == 0xE0:
         return content.startswith(b"JFIF\0")
     if marker == 0xE2:
@@ -242,7 +248,10 @@ def _plain_jfif(segment: bytes) -> bytes:
 
 
 def _scan_end(data: bytes, at: int) -> int:
-    """Return the end of the entropy-coded data from `at` on: a marker other than a stuffed zero or a restart."""
+    """Return the offset of the end of the entropy-coded data from `at` on.
+
+    The data ends at the first marker that is not a restart. A byte FF before a zero is not a marker.
+    """
     while (at := data.find(b"\xff", at)) >= 0 and at + 1 < len(data):
         following = data[at + 1]
         if following and following != 0xFF and not 0xD0 <= following <= 0xD7:
@@ -278,7 +287,7 @@ def _webp(data: bytes) -> tuple[int, int, bytes]:
 
 
 def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the kind of each chunk, and what it holds."""
+    """Yield the kind and the content of each chunk."""
     at, stop = 12, 8 + int.from_bytes(data[4:8], "little")
     if stop > len(data):
         raise _damaged("the file is cut off")
@@ -300,7 +309,7 @@ def _riff(kind: bytes, content: bytes) -> bytes:
 
 
 def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:
-    """Return width and height out of the first chunk that says them (RFC 9649, and RFC 6386, section 9.1)."""
+    """Return width and height from the content of a chunk of this kind (RFC 9649, and RFC 6386, section 9.1)."""
     if len(content) < 10 and not (kind == b"VP8L" and len(content) >= 5):
         raise _damaged("its header is cut off")
     if kind == b"VP8X":
@@ -317,7 +326,7 @@ def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:
 
 
 _LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
-"""Application extensions that say how often an animation is repeated."""
+"""Application extensions with the number of repetitions of an animation."""
 
 
 def _gif(data: bytes) -> tuple[int, int, bytes]:
@@ -332,11 +341,11 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
         first = data[at]
         if first == 0x3B:
             break
-        if first == 0x2C:  # an image: ten bytes, its colours, the size of its codes, blocks
+        if first == 0x2C:  # an image: descriptor of ten bytes, colour table, code size, data blocks
             if at + 11 > len(data):
                 raise _damaged("an image is cut off")
             x, top, wide, high, image_flags = struct.unpack_from("<HHHHB", data, at + 1)
-            # The screen may lie about its size: a reader that decodes makes room for the image as well.
+            # An image may be larger than the declared screen, and a decoder allocates memory for it.
             _check_size(max(x + wide, 1), max(top + high, 1))
             end = _blocks_end(data, at + 11 + (3 << (image_flags & 7) + 1 if image_flags & 0x80 else 0))
             blocks.append(data[at:end])
@@ -355,7 +364,7 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
 
 
 def _blocks_end(data: bytes, at: int) -> int:
-    """Return the end of a run of sub-blocks: behind one of length 0."""
+    """Return the end offset of a sequence of sub-blocks, which is after the sub-block of length 0."""
     while at < len(data):
         length = data[at]
         at += 1 + length

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def media_readers(keeper: AttachmentKeeper | None) -> Sequence[FileReader]:
-    """Return the readers of pictures and PDF files. `keeper` stores the pictures; without it a picture is not read."""
+    """Return the readers of pictures and PDF files. `keeper` stores pictures; without it, pictures are not read."""
     from harness.plugins.media.pdf_pages import PdfReader
     from harness.plugins.media.picture_page import PictureReader
 

@@ -1,4 +1,4 @@
-"""An address of the web, read strictly: what two programs could read in two ways is refused."""
+"""Strict parsing of web addresses. An address that programs could interpret differently is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.record import Record
 MOST_CHARACTERS = 4_000
 PORTS = {"http": 80, "https": 443}
 _KEPT = "%/?:@!$&'()*+,;=-._~[]"
-"""Characters of a path and a query that stay as they are (RFC 3986)."""
+"""Characters of path and query that are not percent-encoded (RFC 3986)."""
 
 
 class WebAddress(Record):
@@ -23,22 +23,23 @@ class WebAddress(Record):
     """Host in the form of policy/hosts.py: a name in ASCII, or an address."""
     port: int
     target: str
-    """Path and query, in ASCII, as the request line has them."""
+    """Path and query in ASCII, as in the request line."""
 
     @property
     def place(self) -> str:
-        """Host and port in the form of an address: the port only if it is not the usual one."""
+        """Host and port as in an address. The port is left out if it is the default of the scheme."""
         host = shown_host(self.host)
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def text(self) -> str:
-        """The whole address."""
+        """The complete address."""
         return f"{self.scheme}://{self.place}{self.target}"
 
     def is_same_place(self, other: WebAddress) -> bool:
-        """Return whether a redirect to `other` stays at the judged place: the same host and port, or TLS instead of
-        none.
+        """Return whether a redirect to `other` stays at the judged place.
+
+        That is the same scheme, host and port, or an upgrade from `http` to `https` on the default ports.
         """
         if self.host != other.host:
             return False
@@ -47,7 +48,7 @@ class WebAddress(Record):
 
 
 def web_address(text: str) -> WebAddress:
-    """Return the address that `text` is. Raises ToolError, whose text says what is wrong with it."""
+    """Parse an address. Raises ToolError with a description of the problem."""
     if len(text) > MOST_CHARACTERS:
         raise ToolError(f"The address is {len(text)} characters long; at most {MOST_CHARACTERS} are taken.")
     if any(not char.isprintable() or char.isspace() or char == "\\" for char in text):
@@ -75,7 +76,7 @@ def redirected(address: WebAddress, location: str) -> WebAddress:
 
 
 def _host_and_port(place: str) -> tuple[str, int | None]:
-    """Return both as they are written. Raises ValueError."""
+    """Return the host as written, and the port, or `None` without one. Raises ValueError."""
     if place.startswith("["):
         inner, closed, rest = place[1:].partition("]")
         if not closed or ":" not in inner or (rest and not rest.startswith(":")):

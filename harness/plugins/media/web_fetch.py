@@ -1,6 +1,6 @@
-"""The tool `web_fetch`: reads one page of the web, from a host that the policy lets it go to. GET alone.
+"""The tool `web_fetch`: fetches one web page with GET, from a host that the policy permits.
 
-The address is read in web_address.py, asked in web_request.py, and made text in web_page.py.
+web_address.py parses the address, web_request.py sends the request, and web_page.py converts the answer to text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.text.visible import visible_line
 
 REQUEST_SECONDS = 20.0
 MOST_RESULT_CHARACTERS = 30_000
-"""Maximum number of characters of a page in one result, unless a limit is lower."""
+"""Maximum number of characters of a page in one result. Limits can lower it."""
 
 
 class WebRequest(Record):
@@ -54,8 +54,10 @@ class WebFetchTool:
         trusted: ssl.SSLContext | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`environment` says where the parser of HTML finds programs; a result has `characters` at most, a request takes
-        `seconds` at most. `trusted` holds the certificates that count, None: the system's."""
+        """Create the tool. A result has at most `characters`, and a request takes at most `seconds`.
+
+        The HTML parser gets PATH from `environment`. `trusted` has the trusted certificates; `None` for the system's.
+        """
         self._environment = environment
         self._characters = characters
         self._seconds = seconds
@@ -87,7 +89,7 @@ class WebFetchTool:
         )
 
     def under(self, limits: Limits) -> WebFetchTool:
-        """Return the same tool under `limits` as well."""
+        """Return the same tool with `limits` in addition to its own. The lower ones apply."""
         return WebFetchTool(
             environment=self._environment,
             characters=min(self._characters, limits.result_characters or self._characters),
@@ -98,7 +100,7 @@ class WebFetchTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the address, its host and its port. Nothing is looked up. Raises ToolError for a bad address."""
+        """Return the action with address, host and port. Does not resolve the host. Raises ToolError for a bad address."""
         address = web_address(text(arguments, "url"))
         request = WebRequest(address=address, offset=whole_number(arguments, "offset", 0), seconds=self._seconds)
         use = ToolUse(tool=self.spec.name, host=address.host, port=address.port, bounds=ToolBounds(network=True))
@@ -116,11 +118,11 @@ class WebFetchTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Fetch the page, and return its text. Raises ToolError for what cannot be fetched, or must not be."""
+        """Fetch the page, and return its text. Raises ToolError if it cannot, or must not, be fetched."""
         return self.run_for(action, effects, None)
 
     def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
-        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        """Do as `run`, but for at most `seconds`, the time left for the run."""
         request = action.request
         if not isinstance(request, WebRequest):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
@@ -161,5 +163,5 @@ class WebFetchTool:
 
 
 def web_fetch_tool(place: ToolPlace) -> WebFetchTool:
-    """Return the tool of one session."""
+    """Return the tool for a session."""
     return WebFetchTool(environment=place.environment, stops=place.stops)

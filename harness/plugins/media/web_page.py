@@ -1,4 +1,4 @@
-"""An answer of the web as text: HTML by a parser in a process of its own, other text as it is."""
+"""Conversion of a web answer to text. HTML is parsed in a separate process; other text is only cleaned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_TEXT_BYTES = 8_000_000
 """Maximum number of bytes of the parser's output."""
 NO_PARSER = "the tags stand in it: the extra `web` (pip install 'permission-harness[web]') makes text of HTML"
 _START = "import runpy, sys; sys.exit(runpy.run_path(sys.argv[1])['main']())"
-"""Starts the child by its file: no module of the harness is imported there."""
+"""Code that runs the child by its path, so that it imports no module of the harness."""
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXTS = frozenset(
     "application/json application/xml application/javascript application/x-javascript application/ecmascript "
@@ -38,11 +38,11 @@ class WebPage(Record):
 
     text: str
     note: str = ""
-    """Note for the model about the making of the text."""
+    """Note for the model about the conversion."""
 
 
 def is_text(media_type: str) -> bool:
-    """Say whether a media type is text; one that was not named is looked at."""
+    """Return whether a media type is text. A missing type counts as text, and `page_of` examines the content."""
     return (
         not media_type
         or media_type.startswith("text/")
@@ -70,13 +70,13 @@ def page_of(
 
 
 def plain(text: str) -> str:
-    """Return text without control characters: newline and tab stay."""
+    """Return text without control characters, except newline and tab."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(char for char in text if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160))
 
 
 def _decoded(answer: WebAnswer) -> str:
-    """Return a body as text, by the name of its encoding if that is one of text, else as UTF-8."""
+    """Decode a body with its declared encoding, or as UTF-8 if that is missing, unknown or not a usual text encoding."""
     try:
         info = codecs.lookup(answer.charset or "utf-8")
         name = info.name if info._is_text_encoding else "utf-8"  # noqa: SLF001 - as bytes.decode looks at it
@@ -91,10 +91,10 @@ def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops:
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), "html_child.py")
     stack = ExitStack()
     try:
-        try:  # where the kernel can: it writes nothing, and has no network
+        try:  # walls without writing and network, if the kernel supports them
             confine = stack.enter_context(prepare(Walls(write=(), network=False), probe())).enter
         except Unenforceable:
-            confine = None  # it still binds itself
+            confine = None  # the child still limits itself
         done = ask_program(
             (sys.executable, *own_code().python_options(), "-c", _START, child),
             html.encode("utf-8", "replace"),

@@ -1,7 +1,7 @@
-"""One GET request to an address that was judged: names looked up once, addresses checked, bounded in size and time.
+"""One GET request to a judged address, limited in size and time.
 
-INVARIANT: the connection goes to an address that was checked, even if the name leads elsewhere a moment later. No
-cookies, no credentials, no proxy of the environment.
+INVARIANT: the name is resolved once, and the connection goes to a checked IP address, even if the name resolves to
+another one later. Requests use no cookies, no credentials and no proxy from the environment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 MOST_BYTES = 2_000_000
-"""Maximum size of a body, on the wire and decompressed; the rest is not read."""
+"""Maximum size of a body in bytes, both compressed and decompressed. The rest is not read."""
 MOST_REDIRECTS = 5
 _BLOCK = 65_536
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -37,23 +37,23 @@ class WebAnswer(Record):
     """The answer to a request."""
 
     address: WebAddress
-    """The last one: redirects within the host are followed."""
+    """The address of the answer, after redirects within the host."""
     status: int
     media_type: str
-    """Media type in lower case, without parameters; empty if the answer named none."""
+    """Media type in lower case, without parameters. Empty if the answer has none."""
     charset: str
     body: bytes
     is_cut: bool
-    """Whether more came than is kept."""
+    """Whether the body was longer than MOST_BYTES."""
     leads_to: WebAddress | None = None
-    """A redirect to another host, which was not followed."""
+    """Target of a redirect to another host, which was not followed."""
 
 
 class Deadline:
-    """The moment at which a request ends, and what ends it then: a server that is slow in small pieces, too."""
+    """The deadline of a request. It also ends a request whose server sends slowly but steadily."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
-        """Begin now."""
+        """Start a deadline of `seconds` from now. `monotonic` is a clock in seconds."""
         self.seconds = seconds
         self._monotonic = monotonic
         self._end = monotonic() + seconds
@@ -61,7 +61,7 @@ class Deadline:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until then. Raises ToolError where none are left."""
+        """Seconds until the deadline. Raises ToolError after it."""
         seconds = self._end - self._monotonic()
         if seconds <= 0 or self.is_over:
             raise ToolError(self.words)
@@ -69,20 +69,20 @@ class Deadline:
 
     @property
     def words(self) -> str:
-        """Error text for a request that took longer."""
+        """Error message for a request that exceeded the deadline."""
         return f"The request took longer than {self.seconds:g} s, and was ended."
 
     @contextmanager
     def ends(self, connection: socket.socket) -> Iterator[None]:
-        """Shut a connection down at the deadline, during any read from it."""
-        twin = connection.dup()  # TLS takes the socket for itself; the connection is the same
+        """Shut the connection down at the deadline, which also ends a blocked read. Active during the block."""
+        twin = connection.dup()  # TLS detaches the socket object; the duplicate refers to the same connection
 
         def end() -> None:
             self.is_over = True
             try:
                 twin.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it has ended by itself
+                pass  # the connection has ended already
 
         timer = threading.Timer(self.seconds_left, end)
         timer.daemon = True
@@ -102,10 +102,10 @@ def fetched(
     wants: Callable[[str], bool],
     trusted: ssl.SSLContext | None = None,
 ) -> WebAnswer:
-    """Return the answer of an address. `patterns` are the hosts that rules name. The body is read only if `wants`
-    accepts its media type. `trusted` holds the certificates that count; `None` for the system's.
+    """Fetch an address, and return the answer. Raises ToolError if it cannot, or must not, be fetched.
 
-    Raises ToolError if the address cannot, or must not, be fetched.
+    `patterns` are the hosts that rules name. The body is read only if `wants` accepts its media type. `trusted` has the
+    trusted certificates; `None` for the system's.
     """
     for _ in range(MOST_REDIRECTS + 1):
         try:
@@ -128,7 +128,7 @@ def fetched(
 
 
 def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: Deadline) -> tuple[str, ...]:
-    """Return the addresses of a host, each of them checked. Raises ToolError where one must not be reached, or none is."""
+    """Resolve a host, and return its checked IP addresses. Raises ToolError if one is forbidden or there are none."""
     addresses: list[str] = []
     failed: list[str] = []
 
@@ -139,7 +139,7 @@ def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: De
         except (OSError, UnicodeError) as error:
             failed.append(str(error))
 
-    # In a thread of its own: the system's resolver waits as long as it likes, and no signal ends it.
+    # On its own thread, since the system's resolver has no time limit, and signals do not end it.
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
     thread.join(deadline.seconds_left)
@@ -148,7 +148,7 @@ def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: De
     if not addresses:
         reason = visible_line(failed[0], 200) if failed else "it has no address"
         raise ToolError(f"The host {address.host} was not found: {reason}.")
-    for ip_address in addresses:  # one that must not be reached is enough: nobody knows which the next answer names
+    for ip_address in addresses:  # one forbidden address is enough to refuse the host
         if problem := address_problem(patterns, ip_address, address.port):
             raise ToolError(
                 f"{address.host} leads to an address that must not be reached: {problem} (built-in private-address). "
@@ -176,7 +176,7 @@ def _request(
             connection.request("GET", address.target, headers={"Host": address.place, **_HEADERS})
             response = connection.getresponse()
             answer = _answer(address, response, wants)
-            if deadline.is_over:  # what was shut down looks like an end
+            if deadline.is_over:  # after a shutdown, the answer seems complete
                 raise ToolError(deadline.words)
             return answer
     finally:
@@ -185,7 +185,7 @@ def _request(
 
 
 def _connected(addresses: Sequence[str], port: int, deadline: Deadline) -> socket.socket:
-    """Return a connection to the first of these addresses that takes one. Raises OSError."""
+    """Return a connection to the first address that accepts one. Raises OSError."""
     problem: OSError = OSError("no address")
     for ip_address in addresses:
         try:
@@ -220,7 +220,7 @@ def _answer(address: WebAddress, response: http.client.HTTPResponse, wants: Call
 
 
 def _body(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
-    """Return a body decompressed, and whether it is cut. Raises ToolError for a coding that was not asked for."""
+    """Return the decompressed body, and whether it was cut. Raises ToolError for an unexpected or incomplete coding."""
     coding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
     if coding not in ("identity", "gzip", "x-gzip"):
         raise ToolError(f"The answer is packed as {visible_line(coding, 50)}, which was not asked for.")

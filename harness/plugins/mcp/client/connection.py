@@ -1,7 +1,7 @@
-"""One server by the SDK: connected, listed, listed again when it says that its tools changed, called, let go.
+"""The connection to one server, with the SDK: connects, reads the list of tools after each change, calls, disconnects.
 
-Each step has its deadline. What a result is held against is the gate's and the person's business: the SDK's check of it by the
-server's own schema is left out, since a pattern in that could keep this process busy for ever.
+Each step has a deadline. Results are not checked against the server's own schema as the SDK does it, since a pattern in
+that schema could keep this process busy forever.
 """
 
 from __future__ import annotations
@@ -36,43 +36,44 @@ if TYPE_CHECKING:
 
 LIST_SECONDS = 20.0
 LEAVE_SECONDS = 3.0
-"""Seconds for the farewell to a server at a URL."""
+"""Seconds to disconnect from a server."""
 LIST_PAUSE_SECONDS = 1.0
-"""Between two readings of a list, however often it is said to have changed."""
+"""Minimum seconds between two readings of a list, even if the server announces more changes."""
 MOST_PAGES = 100
 MOST_LIST_CHARACTERS = 8_000_000
 MOST_ROUNDS = 10
-"""Maximum number of times that one call may come back with questions (2026-07-28)."""
+"""Maximum number of rounds of questions in one call (2026-07-28)."""
 MOST_SAID = 20
 PAUSE_SECONDS = 0.2
 """Seconds between two rounds of a call without a question."""
 
 _ANY_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 Transport = Callable[[Callable[[str], None]], "AbstractAsyncContextManager[TransportStreams]"]
-"""Connects; its argument is a function that reports the reason why no further message will come."""
+"""Connects to a server. Its argument is called with the reason when no further message will arrive."""
 
 
 class Connection:
-    """One server at work. Everything here runs in the thread of the event loop."""
+    """The connection to one server. All methods run in the thread of the event loop."""
 
     def __init__(self, server: ConfiguredServer, transport: Transport, *, asks: bool) -> None:
-        """Take the server and the way to it; `asks` says whether there is a person who can be asked."""
+        """Make a connection over `transport`. `asks`: the server may ask the user."""
         self._server = server
         self._transport = transport
         self._asks = asks
         self._client: Client | None = None
         self._lost = ""
-        """Reason why no further message will come."""
+        """Reason why no further message will arrive."""
         self._changed = anyio.Event()
         self._over = anyio.Event()
         self._calls: list[SentCall] = []
         self._asking = anyio.Lock()
         self._scope = anyio.CancelScope()
-        """All of it: cancelled when its deadline is over."""
+        """Scope of the whole connection, with the deadline of the present step."""
 
     async def keep(self) -> None:
-        """Connect, and stay connected until `stop` is called, or the server is gone. Raises no error that the server
-        causes.
+        """Connect, and stay connected until `stop` is called or the server ends.
+
+        Does not raise errors that the server causes; they become the reason of `ConfiguredServer.over`.
         """
         server, reason, scope = self._server, "", self._scope
         scope.deadline = anyio.current_time() + server.declaration.start_seconds
@@ -87,7 +88,7 @@ class Connection:
                     scope.deadline = anyio.current_time() + LEAVE_SECONDS
             if scope.cancelled_caught and not self._over.is_set():
                 reason = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
-        except Exception as error:  # noqa: BLE001 - a server that fails is left out, and ends nothing else
+        except Exception as error:  # noqa: BLE001 - a server that fails must not affect the others
             reason = self._words_of(error)
         finally:
             self._client = None
@@ -97,19 +98,19 @@ class Connection:
             server.over("; ".join(part for part in (self._lost or reason, code, last) if part))
 
     def stop(self) -> None:
-        """Let go of it; of one that is not connected yet at once."""
+        """Disconnect. A connection that is not ready yet is cancelled at once."""
         self._over.set()
         if self._client is None or not self._server.settled.is_set():
             self._scope.cancel()
 
     def note_end(self, reason: str) -> None:
-        """Take that no message will come any more."""
+        """Note that no further message will arrive, for `reason`."""
         if not self._over.is_set():
             self._lost = reason
         self._over.set()
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
-        """Call a tool, and give its outcome to `waiting`. If cancelled, cancel the call at the server too."""
+        """Call a tool, and pass its outcome to `waiting`. A cancellation of this task cancels the call at the server."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         opened = SentCall(scope, waiting)
         self._calls.append(opened)
@@ -117,7 +118,7 @@ class Connection:
         try:
             with scope:
                 result = await self._answer(tool, dict(arguments))
-        except Exception as fault:  # noqa: BLE001 - it is the call's end, and told
+        except Exception as fault:  # noqa: BLE001 - the error becomes the outcome of the call
             error = self._lost or self._words_of(fault)
         finally:
             self._calls.remove(opened)
@@ -153,12 +154,12 @@ class Connection:
             tasks.cancel_scope.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Hear of changes as the later era of the protocol tells them."""
+        """Listen for changes of the list, in the way of the protocol's later era."""
         try:
             async with client.listen(tools_list_changed=True) as events:
                 async for _ in events:
                     self._list_changed()
-        except Exception:  # noqa: BLE001, S110 - it tells of none; each call says so where a tool is gone
+        except Exception:  # noqa: BLE001, S110 - without events, calls of removed tools fail with an error
             pass
 
     async def _heard(self, message: IncomingMessage) -> None:
@@ -177,13 +178,13 @@ class Connection:
             try:
                 with anyio.fail_after(LIST_SECONDS):
                     await self._read_list()
-            except Exception as error:  # noqa: BLE001 - its tools stay away until it can be read
+            except Exception as error:  # noqa: BLE001 - its tools are withheld until the list can be read
                 self._server.note(f"its list of tools changed, and cannot be read: {self._words_of(error)}")
             self._server.is_listed.set()
             await anyio.sleep(LIST_PAUSE_SECONDS)
 
     async def _read_list(self) -> None:
-        """Read the whole list of tools into the catalog. Raises UsageError, and what the SDK raises."""
+        """Read the complete list of tools into the catalog. Raises UsageError, and the errors of the SDK."""
         server, definitions, cursor, size = self._server, list[JsonValue](), None, 0
         began_at = server.catalog.changes
         for _ in range(MOST_PAGES):
@@ -214,8 +215,9 @@ class Connection:
     # -- a call
 
     async def _answer(self, tool: str, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the result of a call. Questions of the server in between (2026-07-28) are put to the person, and it
-        is called again.
+        """Return the result of a call.
+
+        If the server asks questions first (2026-07-28), put them to the user, and repeat the call with the answers.
         """
         responses: dict[str, Any] | None = None
         state: str | None = None
@@ -248,17 +250,17 @@ class Connection:
         except MCPError as error:
             if error.code != types.HEADER_MISMATCH:
                 raise
-        await self._session.list_tools()  # the SDK learns from it which arguments stand in headers
+        await self._session.list_tools()  # tells the SDK which arguments to send in headers
         return dict(await self._session.send_request(request, _ANY_RESULT))
 
-    # -- what the server asks
+    # -- questions of the server
 
     async def _elicited(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - as the SDK has it
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """Have the person asked who waits for the call in whose middle this comes; else it is declined."""
+        """Have the user asked by the thread that waits for the running call. Decline without a running call."""
         opened = self._calls[-1] if self._calls else None
         message = visible_line(self._server.redact(params.message), 200)
         if isinstance(params, types.ElicitRequestURLParams):
@@ -285,7 +287,10 @@ class Connection:
 
 
 def unfit_schemas(tools: Sequence[JsonValue]) -> dict[str, str]:
-    """Return, by the names of tools, why the schema of their arguments is none: a model's server would refuse every request."""
+    """Return the problems of invalid argument schemas, by name of the tool.
+
+    A model's provider would refuse every request with such a schema.
+    """
     from jsonschema import Draft202012Validator, SchemaError
 
     unfit = {}
@@ -293,7 +298,7 @@ def unfit_schemas(tools: Sequence[JsonValue]) -> dict[str, str]:
         name = tool.get("name") if isinstance(tool, dict) else None
         schema = tool.get("inputSchema") if isinstance(tool, dict) else None
         if not isinstance(name, str) or not isinstance(schema, dict) or len(json.dumps(schema)) > MOST_SCHEMA:
-            continue  # it is left out anyway
+            continue  # the tool is left out for another reason
         try:
             Draft202012Validator.check_schema(schema)
         except SchemaError as error:
@@ -304,21 +309,21 @@ def unfit_schemas(tools: Sequence[JsonValue]) -> dict[str, str]:
 
 
 class SentCall:
-    """A call that was sent and has no answer yet."""
+    """A sent call without an answer."""
 
     def __init__(self, scope: anyio.CancelScope, waiting: AwaitedCall) -> None:
-        """Create the call. `scope` ends it at its deadline, `waiting` waits for it."""
+        """Create the call. `scope` cancels it at its deadline. `waiting` receives its questions and its outcome."""
         self._scope = scope
         self.waiting = waiting
         self.questions: list[str] = []
 
     def say(self, text: str) -> None:
-        """Note what the server asked the person."""
+        """Store a sentence about a question of the server to the user."""
         if len(self.questions) <= MOST_SAID:
             self.questions.append(text)
 
     def paused(self) -> _Pause:
-        """Return a block in which the call's time does not run: a person thinks."""
+        """Return a `with` block that suspends the call's deadline, while the user answers a question."""
         return _Pause(self._scope)
 
 
@@ -336,7 +341,7 @@ class _Pause:
 
 
 def words_of(error: BaseException) -> str:
-    """Return a description of an error, in words that may be the server's; for a group, that of the first error."""
+    """Return a description of an error, or of the first error of a group. It may contain text of the server."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:

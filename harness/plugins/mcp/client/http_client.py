@@ -1,6 +1,6 @@
-"""The HTTP client for servers at a URL: the token in a header, no redirect to another host, answers bounded.
+"""The HTTP client for servers at a URL. It sends the token in a header, and limits the size of answers.
 
-The SDK follows a redirect only where it stays with scheme, host and port.
+It follows no redirects. The SDK follows a redirect only to the same scheme, host and port.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.process.json_rpc import MOST_LINE_BYTES
 
 CONNECT_SECONDS = 10.0
 SILENT_SECONDS = 300.0
-"""Maximum silence of a stream of events in seconds, before another is opened; a call has its own deadline."""
+"""Maximum seconds without data on an event stream, before a new one is opened. Calls have their own deadlines."""
 _STREAM = "text/event-stream"
 
 
@@ -22,14 +22,14 @@ class TooMuch(httpx2.StreamError):
 
 
 class BoundedStream(httpx2.AsyncByteStream):
-    """The body of an answer, which ends with an error where it is too large."""
+    """The body of an answer, which raises an error if it is too large."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        """Take the body."""
+        """Wrap a body."""
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield its blocks. Raises TooMuch."""
+        """Yield the blocks of the body. Raises TooMuch."""
         size = 0
         async for block in self._inner:
             size += len(block)
@@ -43,7 +43,7 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 def http_client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClient:
-    """Return the client of one server whose calls take so long at the most."""
+    """Return the HTTP client for one server. `seconds` is the time limit of its calls."""
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **headers},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(SILENT_SECONDS, seconds)),
@@ -53,7 +53,10 @@ def http_client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClien
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Bound a body that is read whole. Events are bounded one by one, and a packed body could become any size."""
+    """Limit the size of a response body. Refuse a compressed body, which could expand to any size.
+
+    Event streams are not limited here, since the SDK limits each event.
+    """
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         await response.aclose()
         raise TooMuch("an answer that is packed, though it was not to be")

@@ -1,4 +1,4 @@
-"""The event loop in which all servers are at work, from their start to the end of the session."""
+"""The event loop with the connections to all servers, from their start to the end of the session."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 REAP_SECONDS = 5.0
-"""Seconds between reapings of ended processes, including those that a server left behind."""
+"""Seconds between reapings of ended processes, including orphans of a server."""
 LET_GO = CallOutcome(error="the server was let go")
 
 
 class ServersAtWork:
-    """The loop, as other threads see it."""
+    """Access to the loop for other threads."""
 
     def __init__(self, portal: BlockingPortal, connections: Mapping[str, Connection], stop: Callable[[], None]) -> None:
-        """Take the way into the loop, the connections by their servers' names, and what ends all of it there."""
+        """`portal` runs functions in the loop. `connections` are by name of the server. `stop`, called there, ends all."""
         self._portal = portal
         self._connections = connections
         self._stop = stop
@@ -44,7 +44,7 @@ class ServersAtWork:
     def call(
         self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float, wait: AwaitedCall
     ) -> Any:
-        """Begin a call; return a future that cancels it. Raises ToolError if the loop is over."""
+        """Begin a call, and return a future with which it can be cancelled. Raises ToolError if the loop has ended."""
         try:
             future: Future[None] = self._portal.start_task_soon(
                 self._connections[server].call, tool, arguments, seconds, wait
@@ -55,11 +55,11 @@ class ServersAtWork:
         return future
 
     def stop(self) -> None:
-        """Have all servers let go."""
+        """Make all connections end."""
         try:
             self._portal.start_task_soon(self._stop_there)
         except RuntimeError:
-            pass  # it is over
+            pass  # the loop has ended
 
     async def _stop_there(self) -> None:
         self._stop()
@@ -72,10 +72,11 @@ def keep_at_work(
     asks: bool,
     opened: Callable[[ServersAtWork], None],
 ) -> None:
-    """Run the loop until it is stopped. `headers` returns the headers for each request to a URL; `opened` receives
-    the access to the loop.
+    """Run the loop until it is stopped.
+
+    `headers` returns the headers for requests to a server's URL. `opened` receives the access to the loop.
     """
-    logger = logging.getLogger("mcp")  # what the SDK tells of a server's messages is no line of this program's
+    logger = logging.getLogger("mcp")  # keeps the SDK's log, which quotes a server's messages, off the terminal
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
     anyio.run(partial(_keep, started, headers, asks=asks, opened=opened))
@@ -119,7 +120,7 @@ async def _reap(started: Sequence[StartedServer], scope: anyio.CancelScope) -> N
 
 @asynccontextmanager
 async def _by_streams(started_server: StartedServer, on_end: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
-    """Talk with a process; at the end of the block it is ended, with all that it started."""
+    """Communicate with a server process during the block. Then end it, with all processes that it started."""
     try:
         async with standard_streams(
             started_server.process, started_server.errors, started_server.server, on_end
@@ -134,9 +135,9 @@ async def _by_streams(started_server: StartedServer, on_end: Callable[[str], Non
 async def _by_http(
     server: ConfiguredServer,
     headers: Callable[[ConfiguredServer], Mapping[str, str]],
-    on_end: Callable[[str], None],  # noqa: ARG001 - a request that fails says so
+    on_end: Callable[[str], None],  # noqa: ARG001 - requests fail by themselves when the server has ended
 ) -> AsyncIterator[TransportStreams]:
-    """Talk with a server at a URL."""
+    """Communicate with a server at a URL during the block."""
     async with (
         http_client(headers(server), server.declaration.seconds) as client,
         streamable_http_client(

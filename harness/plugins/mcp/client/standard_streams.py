@@ -1,6 +1,4 @@
-"""A server's standard streams as messages of the SDK: lines are bounded, noise is counted, lines that are not
-messages are dropped.
-"""
+"""A server's standard streams as messages of the SDK. Lines are limited in length; invalid ones are dropped and counted."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from harness.process.piped_process import PipedProcess
 
 BLOCK_BYTES = 1 << 16
 MOST_UNSENT = 100
-"""Messages that wait for a server that does not read."""
+"""Maximum number of messages in the queue for a server that does not read."""
 MOST_NOISE = 10_000
-"""Number of lines that are not messages after which the server counts as broken."""
+"""Maximum number of lines that are not messages. After that, the server counts as broken."""
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
@@ -33,9 +31,9 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 async def standard_streams(
     process: PipedProcess, errors: int, server: ConfiguredServer, on_end: Callable[[str], None]
 ) -> AsyncIterator[Streams]:
-    """Read and write a server's messages during the block; `on_end` receives the reason why no more will come.
+    """Read and write a server's messages during the block. `errors` is the file descriptor of its stderr.
 
-    `errors` is the descriptor of its stderr.
+    `on_end` is called with the reason when no further message will arrive.
     """
     for descriptor in (process.input, process.output, errors):
         os.set_blocking(descriptor, False)
@@ -60,7 +58,7 @@ async def standard_streams(
 
 
 async def _read(descriptor: int, server: ConfiguredServer, into: MemoryObjectSendStream[Incoming]) -> str:
-    """Give each message to the session; return why there will be no more."""
+    """Pass each message to the session until the end. Return the reason for the end."""
     lines = LineSplitter()
     async for block in _blocks(descriptor):
         for line in lines.add(block):
@@ -80,7 +78,7 @@ def _too_long() -> str:
 
 
 def _messages(line: bytes, server: ConfiguredServer) -> Iterator[SessionMessage]:
-    """Yield the message of a line. If it cannot be read, yield an error for each request that it answers."""
+    """Yield the message in a line. If the line is invalid, yield an error for each request that it answers."""
     message = read_message(line)
     if not isinstance(message, RefusedLine):
         try:
@@ -98,7 +96,7 @@ def _messages(line: bytes, server: ConfiguredServer) -> Iterator[SessionMessage]
 
 
 async def _write(descriptor: int, out: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    """Write each message as a line. Of a server that reads no more the reader hears."""
+    """Write each message as a line. Stop silently if the server has closed its input, since `_read` reports its end."""
     async for message in out:
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
         rest = memoryview(f"{text}\n".encode())

@@ -1,4 +1,4 @@
-"""`harness mcp`: the gate before MCP servers. proxy_command.py is the longest.
+"""The commands `harness mcp`, one module each.
 
 The protocol is in harness/plugins/mcp/.
 """

@@ -1,4 +1,4 @@
-"""`harness mcp check`: start each configured server in its walls, list its tools, end it, and report."""
+"""`harness mcp check`: starts each configured server in its walls, lists its tools, ends it, and reports."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from harness.text.visible import visible_line
 from harness.tools.command_walls import CommandWalls
 
 FAILED = 1
-"""Exit code where a server did not list its tools, or lists something else than its `pinned`."""
+"""Exit code if a server did not list its tools, or if its list differs from `pinned`."""
 MOST_SECONDS = 3_600.0
-"""For one server; connecting and listing have their own bounds, which are shorter."""
+"""Maximum seconds for one server. Its own time limits for connecting and listing are shorter."""
 MOST_ERROR_LINES = 20
 """Maximum number of lines shown from the end of a server's stderr."""
 _NO_NETWORK = regex(
@@ -39,7 +39,7 @@ _PLACE = regex(r"['\"](/[^'\"\s]{1,300})['\"]")
 
 
 def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Try the chosen servers; return 0, or 1 if one failed. Raises UsageError."""
+    """Start and end the chosen servers, and report. Return 0, or 1 if a server failed. Raises UsageError."""
     state = State.of(environment)
     fix_modes(state, complain)
     configuration = configured(arguments, environment)
@@ -83,7 +83,7 @@ def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
 
 
 def _tried(servers: McpServers) -> ServerReport:
-    """Start the one server, and end it; return a report on it."""
+    """Start and end the only server in `servers`. Return a report on it."""
     servers.start()
     try:
         servers.wait(MOST_SECONDS)
@@ -91,7 +91,7 @@ def _tried(servers: McpServers) -> ServerReport:
     finally:
         servers.close()
     if report.standing is not Standing.READY:
-        (report,) = servers.reports()  # the end of its stderr has come
+        (report,) = servers.reports()  # now with the end of its stderr
     return report
 
 
@@ -117,7 +117,7 @@ def _report_lines(report: ServerReport, declaration: ServerDeclaration, pins: Ma
 
 
 def hints(declaration: ServerDeclaration, error_text: str) -> Iterator[str]:
-    """Yield hints for failures that the walls probably caused, according to a server's output."""
+    """Yield hints on failures that were probably caused by the walls, judging by a server's output."""
     if not declaration.command:
         return
     table = f"[{KEY}.{declaration.name}]"

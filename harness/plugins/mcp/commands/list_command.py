@@ -1,4 +1,4 @@
-"""`harness mcp list`: the configured servers, and the tools of them that persons have seen."""
+"""`harness mcp list`: lists the configured servers, and the known tools of each with their pins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.text.visible import visible_line
 
 
 def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Print them, and what is left out on stderr; return 0. Raises UsageError."""
+    """Print the servers and tools, and notes on left-out servers on stderr. Return 0. Raises UsageError."""
     state = State.of(environment)
     configuration, redact = configured(arguments, environment), masking(state, environment)
     lines = []
@@ -52,7 +52,7 @@ def configured(arguments: Namespace, environment: Mapping[str, str]) -> Extensio
 
 
 def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that masks secrets: `.mcp.json` may put variables into a command line."""
+    """Return a function that masks secrets, since `.mcp.json` may put variables into a command line."""
     folders = current_folder(), environment.get("HOME", "")
     return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
 
@@ -67,12 +67,12 @@ def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> 
 
 
 def way_to(declaration: ServerDeclaration) -> str:
-    """Return a server's command line or address, in words."""
+    """Return a server's command line or address as text."""
     return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
 
 
 def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str]:
-    """`command`: that of the server as it is configured here; None where none of its name is."""
+    """Yield a line for each tool. `command` is the server's configured command line; `None` if it is not configured."""
     elsewhere = "  (no such server is configured here)" if command is None else ""
     for tool, pin in sorted(pins.read().items()):
         now, state = pin.listed or pin.pinned, standing(pin, command)
@@ -85,7 +85,7 @@ def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str
 
 
 def standing(pin: ToolPin, command: str | None) -> str:
-    """Return the state of a tool, in a word; a pin under another command line than `command` does not count."""
+    """Return the state of a tool: `new`, `pinned` or `changed`. A pin under another command line does not count."""
     if pin.pinned is None or command not in (None, pin.pinned.command):
         return "new"
     return "pinned" if pin.listed is None else "changed"

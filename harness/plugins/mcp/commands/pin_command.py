@@ -1,4 +1,4 @@
-"""`harness mcp pin` and `unpin`: a person looks at what a server says of its tools, and says yes or no at a terminal."""
+"""`harness mcp pin` and `unpin`: the user reviews a server's descriptions of its tools, and answers at a terminal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from harness.terminal.screen import Notices, Screen
 from harness.text.visible import visible_line
 
 ASKS = "mcp"
-"""Name of the asking tool; not a tool of the model."""
+"""Name of the tool in the prompt. It is not a tool of the model."""
 
 
 def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Ask about each chosen tool; return 0, or 7 if one was refused. Raises HarnessError."""
+    """Ask about each chosen tool, and pin or unpin it. Return 0, or 7 if the user refused one. Raises HarnessError."""
     if not terminal_is_there():
         raise UsageError(f"harness mcp {arguments.action} asks a person: it needs a terminal")
     pins = PinFile(pins_folder(State.of(environment)), arguments.name)
@@ -103,11 +103,11 @@ def _unpinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
 
 
 def news_of(pin: ToolPin, now: ToolDescription) -> str:
-    """Return the text that a person has to see before a pin: the whole description, or its changes since they saw it."""
+    """Return the text to review before a pin: the complete description, or its changes since the last pin."""
     if pin.pinned is None:
         return f"new; its server says of it:\n{now.text.rstrip()}"
     difference = compare(pin.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))
-    if not difference.lines:  # the words of the command line, say, behind their masks
+    if not difference.lines:  # for example, a masked part of the command line changed
         return f"changed in what no text shows; all of it:\n{now.text.rstrip()}"
     if not difference.is_whole:
         return f"changed, too much to show as a difference; all of it now:\n{now.text.rstrip()}"

@@ -1,4 +1,4 @@
-"""`harness mcp proxy`: one MCP server behind the gate, from its start to the exit code."""
+"""`harness mcp proxy`: runs one MCP server behind the gate, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ NO_GRANTS = "calls of a server's tools cannot be granted"
 
 
 def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Stand before the server until one side ends; return the exit code. Raises HarnessError for what fails before it begins.
+    """Run the proxy until one side ends, and return the exit code. Raises HarnessError for errors before the start.
 
-    Where a person is to be asked, `harness approve` asks, if it runs.
+    Approval prompts are shown by `harness approve`, if it is running.
     """
     state = State.of(environment)
     fix_modes(state, complain)
@@ -62,7 +62,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     words = tuple(arguments.server)
     command = visible_line(redactor.redact(shlex.join(words)), 10_000)
     pins = PinFile(pins_folder(state), arguments.name)
-    pins.read()  # what is wrong with it is said before the server is started
+    pins.read()  # reports an invalid file before the server is started
     lost = lost_log(state, log_path)
     if lost is not None:
         complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
@@ -93,7 +93,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _approver(state: State, server: str, workspace: str, log: ActionLog) -> Approver:
-    """Return the approver, for several threads at once: the one that answers for other agents."""
+    """Return a thread-safe approver that asks `harness approve`."""
     waiting = WaitingList(state.waiting)
 
     def ask(action: Action, verdict: Verdict) -> Approval:
@@ -115,7 +115,7 @@ def _approver(state: State, server: str, workspace: str, log: ActionLog) -> Appr
 
 
 def _run(proxy: McpProxy) -> int:
-    """Run to the end, which is recorded; return the exit code."""
+    """Run the proxy to its end, record the end, and return the exit code."""
     numbers: list[int] = []
 
     def on_signal(number: int, _frame: object) -> None:
@@ -133,7 +133,10 @@ def _run(proxy: McpProxy) -> int:
 
 
 def _log_of(folder: str, state: State) -> str:
-    """Return the workspace among whose logs this one is kept: clients with windows start servers in `/`, which holds all."""
+    """Return the workspace under which the log is stored: `folder`, or the home folder if `folder` contains the state.
+
+    Graphical clients start servers in `/`, which contains every folder.
+    """
     return os.path.expanduser("~") if is_within(os.path.realpath(state.state), folder) else folder
 
 

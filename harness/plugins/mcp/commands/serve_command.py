@@ -1,4 +1,4 @@
-"""`harness mcp serve`: our tools for any MCP client, from its first line to the exit code."""
+"""`harness mcp serve`: offers the harness's tools to an MCP client, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ from harness.text.visible import visible_line
 MODE = "mcp serve"
 NEEDS = "harness mcp serve needs the MCP SDK: pip install 'permission-harness[mcp]'"
 WIDTH = 10_000
-"""Width of a question's rows: the client wraps them."""
+"""Maximum width of the rows of a question. It is large, since the client wraps the rows."""
 SETTLE_SECONDS = 2.0
-"""Seconds to wait at the end for output to the client."""
+"""Seconds to wait at the end until the output to the client is written."""
 INSTRUCTIONS = (
     "Work in the folder {folder} with these tools. Each call is decided by a policy before it runs: a result that begins "
     "with Denied or Blocked did not run, and says why."
@@ -64,21 +64,24 @@ INSTRUCTIONS = (
 
 
 def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Serve until the client ends or a signal comes; return the exit code. Raises HarnessError for what fails before."""
+    """Serve until the client ends or a signal arrives, and return the exit code.
+
+    Raises HarnessError for errors before the start.
+    """
     if os.isatty(0):
         raise UsageError("harness mcp serve speaks with an MCP client on stdin and stdout: have the client start it")
     try:
-        import harness.plugins.mcp.client_link  # noqa: F401 - before anything is opened
+        import harness.plugins.mcp.client_link  # noqa: F401 - fails before any file is opened
     except ModuleNotFoundError as error:
         raise UsageError(f"{NEEDS} ({error})") from None
     return _Serving(arguments, environment).run()
 
 
 class _Serving:
-    """The parts of one server, put together in the order in which they can fail."""
+    """One server, with its parts."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
-        """Open everything but the client's side. Raises HarnessError."""
+        """Prepare all parts except the link to the client. The log is opened last. Raises HarnessError."""
         self._forms = not arguments.no_forms
         state = State.of(environment)
         fix_modes(state, complain)
@@ -122,7 +125,7 @@ class _Serving:
         self._log = opened_log(state, place.redactor, path=log, workspace=workspace.root, tell=complain)
 
     def run(self) -> int:
-        """Serve to the end, which is recorded; return the exit code."""
+        """Serve to the end, record the end, and return the exit code."""
         try:
             return self._run()
         finally:
@@ -200,7 +203,7 @@ class _Serving:
     # -- asking
 
     def _text(self, action: Action, verdict: Verdict) -> str:
-        """Return a question as at the prompt, secrets masked: a client keeps what it shows."""
+        """Return the text of a question as at the prompt, with secrets masked, since the client may store it."""
         question = Question(
             action=action,
             verdict=verdict,
@@ -215,7 +218,7 @@ class _Serving:
     def _elsewhere(
         self, client: ServedClient, action: Action, verdict: Verdict, pause: Callable[[float], None]
     ) -> Approval:
-        """Ask the approver that is configured, else at `harness approve`, if it runs."""
+        """Ask the configured approver, or else `harness approve`, if it is running."""
         if self._approver is not None:
             return self._approver(action, verdict)
         return WaitingList(self._place.state.waiting, sleep=pause).ask(
@@ -234,7 +237,7 @@ class _Serving:
 
     @cached_property
     def _approver(self) -> Approver | None:
-        """The approver outside, from the configuration; `None` without one."""
+        """The external approver from the configuration. `None` without one."""
         if self._outside is None:
             return None
 
@@ -259,7 +262,7 @@ def _word(action: Action) -> str:
 
 
 def _code_of(server_end: ServerEnd) -> int:
-    """Return the exit code: clients end a server by closing its stdin, or by a signal, and both is in order."""
+    """Return the exit code. It is 0 after a signal or the end of stdin, since clients end a server in these ways."""
     if server_end.stop is ServerStop.FAULT:
         return Exit.LOG if isinstance(server_end.fault, LogError) else Exit.INTERNAL
     return Exit.DONE
