@@ -395,7 +395,7 @@ def call_with(arguments: str) -> str:
 @all_rows(
     ("line", "told", "why"),
     {
-        "a batch": (f'[{{"id":1,{CALL}}},{{"id":2,{CALL}}}]', [1, 2], "a batch"),
+        "a batch": (f'[{{"id":1,{CALL}}},{{"id":2,{CALL}}}]', [1, 2], "batches"),
         "the name twice": (
             '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","name":"echo","arguments":{}}}',
             [1],
@@ -408,7 +408,7 @@ def call_with(arguments: str) -> str:
             "minds no case",
         ),
         "a call without an id": (f"{{{CALL}}}", [], "without an id"),
-        "no JSON": ("tools/call echo", [], "no JSON"),
+        "no JSON": ("tools/call echo", [], "invalid or ambiguous JSON"),
         "a huge line": (f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"x":"{HUGE}"}}}}', [1], "longer"),
         "bytes that are no text": ('{"id":1,"x":"\udcff",' + CALL + "}", [1], "not UTF-8"),
         "a NUL": (call_with('{"a":"\\u0000"}'), [1], "NUL"),
@@ -443,8 +443,8 @@ def test_hostile_client_is_stopped_by_the_gate(program: Program, line: str, told
 @all_rows(
     ("says", "reads", "why"),
     {
-        "noise": (["Server listening\n", "\x1b[2J{\n"], [], "no JSON"),
-        "a batch": ([f"[{line_of(PONG).strip()}]\n"], [-32603], "a batch"),
+        "noise": (["Server listening\n", "\x1b[2J{\n"], [], "invalid or ambiguous JSON"),
+        "a batch": ([f"[{line_of(PONG).strip()}]\n"], [-32603], "batches"),
         "a key twice": (['{"jsonrpc":"2.0","id":99,"result":{},"result":{}}\n'], [-32603], "duplicate key"),
         "a huge line": ([f'{{"jsonrpc":"2.0","id":99,"result":{{"x":"{HUGE}"}}}}\n'], [-32603], "longer"),
         "bytes that are no text": (['{"jsonrpc":"2.0","id":99,"result":{"x":"\udcff"}}\n'], [-32603], "not UTF-8"),

@@ -321,7 +321,7 @@ def test_configured_approver_is_asked_if_the_client_cannot(program: Program) -> 
         (b'[{"jsonrpc":"2.0","id":7,"method":"ping"}]', "batch"),
         (b'{"jsonrpc":"2.0","id":7,"method":"ping","more":1}', "no member"),
         (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', "NaN"),
-        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}', "no object"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}', "must be an object"),
     ],
 )
 def test_a_line_that_could_be_read_in_two_ways_is_refused(line: bytes, why: str, raw: RawClient) -> None:
