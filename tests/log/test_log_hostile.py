@@ -187,7 +187,7 @@ def test_a_field_ten_thousand_deep_is_refused_before_it_is_written(tmp_path: Pat
         value = [value]
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path), redactor=PLAIN)
-    with pytest.raises(LogError, match="is no JSON"):
+    with pytest.raises(LogError, match="invalid JSON"):
         log.append("session_started", {"harness": "test", "deep": value})
     with pytest.raises(LogError, match="closed after an error"):
         append_filled(log, [("session_ended", {})])
