@@ -197,7 +197,7 @@ def test_showing_commands_print_their_text_and_send_no_request(program: Program,
     prompt.say("/policy explain --tool mcp__srv__y {}", "The tool 'mcp__srv__y' does not exist")
     prompt.say("/policy explain --tool read_file b.txt", "read_file: b.txt")
     prompt.say("/policy nonsense", "unknown action 'nonsense'")
-    prompt.say("/policy reload all", "usage: /policy reload; nothing")
+    prompt.say("/policy reload all", "usage: /policy reload, without further words")
     prompt.say("/model", "model scripted")
     prompt.wait_for("answers now")  # the menu of models
     prompt.send(ESC)
@@ -511,7 +511,7 @@ def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Progra
     prompt.send(SHIFT_TAB)
     prompt.wait_until(lambda: prompt.before_cursor() == "> half a line", "it does not begin again")
     prompt.send(CTRL_C)
-    prompt.say("/mode all", "there is no 'all'; known: ask, edits, plan")
+    prompt.say("/mode all", "unknown mode 'all'; known: ask, edits, plan")
     prompt.say("/mode edits", "mode edits: edits in the workspace run unasked")
     prompt.ask("go", "One.")
     assert (program.workspace / "a.txt").read_text() == "new\n"
