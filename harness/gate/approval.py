@@ -23,8 +23,8 @@ class Approval(Record):
     by: str
     """Source of the answer: `person`, `client`, `approver`, `script` or `nobody`.
 
-    A `client` is a program that the harness serves; its user is unknown. An `approver` is an external program. A refusal
-    names `person` only if a person gave it.
+    A `client` is a program that the harness serves; its user is unknown. An `approver` is an external program. A
+    refusal names `person` only if a person gave it.
     """
     who: str = ""
     """Name that a client or an approver gave."""

@@ -117,9 +117,9 @@ def _is_of(value: JsonValue, kind: str) -> bool:
 def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
     """Return `value` converted to the types of `schema`, wherever only one conversion is possible.
 
-    Other values are returned unchanged. Some servers and templates write an integer as 2.0, an omitted optional field as
-    null, and any value as a string: `"2"`, `"true"`, `"[1]"`. Other types are never converted to a string, since their
-    exact text, blanks included, is lost.
+    Other values are returned unchanged. Some servers and templates write an integer as 2.0, an omitted optional field
+    as null, and any value as a string: `"2"`, `"true"`, `"[1]"`. Other types are never converted to a string, since
+    their exact text, blanks included, is lost.
     """
     kind = str(schema.get("type")) if isinstance(schema, dict) else ""
     if not isinstance(schema, dict) or kind not in _TYPES:
@@ -138,7 +138,10 @@ def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
 
 
 def _read_text(text: str, kind: str) -> JsonValue:
-    """Parse `text` as JSON, or as `True`, `False` or `None`. Return the value if it is null or of type `kind`, else `text`."""
+    """Parse `text` as JSON, or as `True`, `False` or `None`.
+
+    Return the value if it is null or of type `kind`, else `text`.
+    """
     try:
         value = _json_value(_PYTHON_WORDS.get(text, text))
     except (ValueError, RecursionError):

@@ -153,8 +153,8 @@ class Beside:
         """Make a block of `count` bodies, at most `limit` of them at once.
 
         `run` runs one body by its index (from 0). It is called on threads, and checks first whether the body may still
-        begin. `monotonic` is a clock in seconds. `undisturbed` returns a block in which other bodies show nothing, while
-        the gate's thread does an errand, such as an approval prompt.
+        begin. `monotonic` is a clock in seconds. `undisturbed` returns a block in which other bodies show nothing,
+        while the gate's thread does an errand, such as an approval prompt.
         """
         self._bodies = tuple(_Body() for _ in range(count))
         self._run = run
@@ -293,7 +293,10 @@ class CallsBeside(Beside):
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """Make the block. `seconds_left` returns the time left for a body (`None`: no limit). For the others see `Beside`."""
+        """Make the block.
+
+        `seconds_left` returns the time left for a body (`None`: no limit). For the others see `Beside`.
+        """
         super().__init__(
             len(calls), self._body, limit=limit, interrupt=interrupt, monotonic=monotonic, undisturbed=undisturbed
         )

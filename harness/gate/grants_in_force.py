@@ -38,7 +38,10 @@ class GrantStore(Protocol):
         ...
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
-        """Save that a grant is suspended because of `changes`, or active again if there are none. Return as `revoke`."""
+        """Save that a grant is suspended because of `changes`, or active again if there are none.
+
+        Return as `revoke`.
+        """
         ...
 
 
@@ -69,7 +72,10 @@ class GrantsInForce:
         self._records = records
         numbers = (grant.id.removeprefix(_NUMBERED) for grant in grants if grant.scope is GrantScope.SESSION)
         self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
-        """Number of the session's last grant, which an earlier process may have added. The next gets the next number."""
+        """Number of the session's last grant, which an earlier process may have added.
+
+        The next gets the next number.
+        """
         self._open_offer: tuple[Action, Verdict, Offer | str] | None = None
         """Offer at the open approval prompt. It stays the same even if files appear while the prompt is open."""
         self.policy = with_grants(policy, grants)
@@ -210,7 +216,10 @@ class GrantsInForce:
             raise GateError("the approver returned a grant that was not offered")
 
     def add(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
-        """Add the grants of an approval, save them if their scope is the workspace, and record them. Raises LogError."""
+        """Add the grants of an approval, save them if their scope is the workspace, and record them.
+
+        Raises LogError.
+        """
         for pattern in approval.patterns:
             problem = self._keep(pattern, approval.days) if scope is GrantScope.WORKSPACE else ""
             self._count += 1

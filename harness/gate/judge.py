@@ -41,8 +41,8 @@ class Judge:
     ) -> None:
         """Create a judge.
 
-        `tools` returns the tools on offer. `grants` holds the policy in force. `unseen` are changes of entry points that
-        the user has not seen (see GateState).
+        `tools` returns the tools on offer. `grants` holds the policy in force. `unseen` are changes of entry points
+        that the user has not seen (see GateState).
         """
         self._tools = tools
         self._grants = grants

@@ -1,7 +1,7 @@
 """Changes that a granted program makes to protected places, found by comparing the places before and after its run.
 
-The kernel cannot protect a single file in a writable folder, so the user reviews the changes. Until the user has answered,
-the grant under which the program ran is suspended.
+The kernel cannot protect a single file in a writable folder, so the user reviews the changes. Until the user has
+answered, the grant under which the program ran is suspended.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class PlaceWatch:
         ask: AskPlaces,
         monotonic: Callable[[], float],
     ) -> None:
-        """Make a watch. `tools` returns the tools on offer, `ask` asks the user, and `monotonic` is a clock in seconds."""
+        """Make a watch.
+
+        `tools` returns the tools on offer, `ask` asks the user, and `monotonic` is a clock in seconds.
+        """
         self._grants = grants
         self._records = records
         self._tools = tools
@@ -81,7 +84,9 @@ class PlaceWatch:
     def settle(
         self, permit: Permit, noted: NotedBefore | None, result: ToolResult
     ) -> tuple[ToolResult, Sequence[PlaceChange]]:
-        """Compare the places with `noted`. After changes, suspend the grants, record that, ask, and carry out the answer.
+        """Compare the places with `noted`.
+
+        After changes, suspend the grants, record that, ask, and carry out the answer.
 
         Return the result with a note for the model, and the changed entry points, which are not asked about here.
         Raises LogError.

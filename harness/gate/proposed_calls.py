@@ -30,7 +30,10 @@ class ProposedCalls:
         by_person: bool = False,
         agent: Mapping[str, JsonValue] | None = None,
     ) -> Proposal:
-        """Record a proposed call, and return its proposal. `edited_from` is the call that it replaces. Raises LogError."""
+        """Record a proposed call, and return its proposal.
+
+        `edited_from` is the call that it replaces. Raises LogError.
+        """
         self.proposed += 1
         digest = sha256_of(call.arguments)
         proposal = Proposal(number=self.proposed, call=call, arguments_sha256=digest, turn=turn, step=step)

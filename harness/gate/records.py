@@ -61,7 +61,10 @@ class Proposal(Record):
     step: int = 0
     """Number of the call in its turn, from 1."""
     arguments_sha256: str = ""
-    """Digest of the complete arguments as received. The records of decision and intent repeat it to identify the call."""
+    """Digest of the complete arguments as received.
+
+    The records of decision and intent repeat it to identify the call.
+    """
 
 
 class CallRecords:
@@ -72,8 +75,9 @@ class CallRecords:
         self._log = log
 
     def redact(self, text: str) -> str:
-        """Return `text` with secrets masked. INVARIANT: texts are masked before they are cut, since half a secret matches
-        no pattern.
+        """Return `text` with secrets masked.
+
+        INVARIANT: texts are masked before they are cut, since half a secret matches no pattern.
         """
         return self._log.redactor.redact(text)
 
@@ -207,8 +211,8 @@ class CallRecords:
     def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "", of: str = "") -> None:
         """Record a change of a grant: `added`, `kept`, `revoked`, `narrowed` or `mode`.
 
-        `of` is the ID of the grant that a narrowed one replaces. `not_kept` is the reason why the workspace's store could
-        not save the grant or its end.
+        `of` is the ID of the grant that a narrowed one replaces. `not_kept` is the reason why the workspace's store
+        could not save the grant or its end.
         """
         fields: dict[str, JsonValue] = {
             "grant": grant.id,

@@ -45,7 +45,8 @@ class Permit(Record):
     def redeem(self) -> Action:
         """Return the action to run, and make the permit invalid.
 
-        Raises GateError if the gate did not make this permit, if its intent is not logged yet, or if it was redeemed before.
+        Raises GateError if the gate did not make this permit, if its intent is not logged yet, or if it was redeemed
+        before.
         """
         if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
             raise GateError("a call was about to run without a valid permit")

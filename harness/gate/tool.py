@@ -142,7 +142,10 @@ class SeenTool(Protocol):
     """A tool whose complete description is shown at its first approval prompt, and that stores that the user saw it."""
 
     def keep_seen(self, action: Action) -> None:
-        """Store that the user saw the prompt for `action` and approved. If this raises ToolError, the call does not run."""
+        """Store that the user saw the prompt for `action` and approved.
+
+        If this raises ToolError, the call does not run.
+        """
         ...
 
 
@@ -204,7 +207,8 @@ class PlacesOfTool(Protocol):
     def note(self, also: Sequence[str], forbidden: Sequence[str] | None = ()) -> NotedBefore:
         """Return the present state of the places, and of the further files `also` (absolute paths).
 
-        `forbidden` are the names of all files that a rule protects from writing; `None` if they could not be searched for.
+        `forbidden` are the names of all files that a rule protects from writing; `None` if they could not be searched
+        for.
         """
         ...
 

@@ -31,7 +31,10 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def key_name(text: str) -> str:
-    """Return the name of an API key, by which a queue is chosen. Raises ArgumentTypeError, for example for the key itself."""
+    """Return the name of an API key, by which a queue is chosen.
+
+    Raises ArgumentTypeError, for example for the key itself.
+    """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,23}", text):
         raise ArgumentTypeError("not a name of a key (up to 24 of a-z, 0-9, - and _); never give the key itself")
     return text

@@ -4,8 +4,9 @@ The SDK handles the protocol, in its own thread and event loop. Our code reads t
 so that each judged line can be read in only one way.
 
 The two eras of the protocol send a question to the client differently. In the older era, the question is a request
-(`elicitation/create`), while the client waits for the result of its call. In the later era (2026-07-28), the question is
-the result of the call. The client then calls again with the answer and a token from us; the call stays open until then.
+(`elicitation/create`), while the client waits for the result of its call. In the later era (2026-07-28), the question
+is the result of the call. The client then calls again with the answer and a token from us; the call stays open until
+then.
 """
 
 from __future__ import annotations
@@ -231,7 +232,10 @@ class ClientLink:
         return _Asked(call=call, news=news)
 
     def _asked_before(self, params: types.CallToolRequestParams) -> _Asked | None:
-        """Return the open call that `params` repeats with an answer to its question. `None` if it repeats no open call."""
+        """Return the open call that `params` repeats with an answer to its question.
+
+        `None` if it repeats no open call.
+        """
         open_call = self._open_questions.pop(params.request_state or "", None)
         if open_call is None:
             return None
@@ -260,7 +264,10 @@ class ClientLink:
             pass  # the loop has ended
 
     def _message_of(self, line: bytes) -> SessionMessage | None:
-        """Return the message in a line. If it is invalid or ambiguous, send an error to the client and return `None`."""
+        """Return the message in a line.
+
+        If it is invalid or ambiguous, send an error to the client and return `None`.
+        """
         message = read_message(line)
         if not isinstance(message, RefusedLine):
             try:

@@ -68,7 +68,10 @@ class ConnectedTool:
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
     ) -> None:
-        """Create the tool. `calls` sends its calls. The complete text of a result that is cut is stored in `outputs`."""
+        """Create the tool.
+
+        `calls` sends its calls. The complete text of a result that is cut is stored in `outputs`.
+        """
         self._server = server
         self._description = description
         self._calls = calls

@@ -1,8 +1,8 @@
 """A server asks the user for input (elicitation): a flat form, shown as a question with the server's name.
 
-A form that seems to ask for a secret is refused. A form with look-alike characters, with a pattern or with nested fields
-is refused too, and so is a request to open a page. The user fills in the form as lines `name: value`, and sees the filled
-form before approving it.
+A form that seems to ask for a secret is refused. A form with look-alike characters, with a pattern or with nested
+fields is refused too, and so is a request to open a page. The user fills in the form as lines `name: value`, and sees
+the filled form before approving it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,9 @@ def explained_call(
 def _listed_tool(
     server: str, name: str, pin: ToolPin | None, declaration: ServerDeclaration | None
 ) -> tuple[ToolDescription, bool]:
-    """Return the last listed description of a tool, and whether the user has seen it. Raises ToolError if it has changed.
+    """Return the last listed description of a tool, and whether the user has seen it.
+
+    Raises ToolError if it has changed.
 
     With `pinned` in the declaration, the tool counts as seen, since only a run can compare that digest with the list.
     """

@@ -59,7 +59,10 @@ class CallJudge:
         fail: Callable[[Exception], None],
         checks: CallChecks,
     ) -> None:
-        """Create the judge. All writers of the log share `turn`. `note` records dropped lines, and `fail` ends the proxy."""
+        """Create the judge.
+
+        All writers of the log share `turn`. `note` records dropped lines, and `fail` ends the proxy.
+        """
         self._sides = sides
         self._catalog = catalog
         self._workspace = workspace
@@ -186,7 +189,10 @@ class CallJudge:
             return call
 
     def _judge(self, call: ServerCall) -> ToolResult:
-        """Judge and run a call by the gate, and return its result. Raises LogError and GateError, which end the proxy."""
+        """Judge and run a call by the gate, and return its result.
+
+        Raises LogError and GateError, which end the proxy.
+        """
         self._count += 1
         self._offer(call.tool)
         name = server_tool(self._catalog.server, call.tool)

@@ -2,9 +2,9 @@
 
     {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
 
-or with `url` and `headers` instead of `command`, `args` and `env`. `${NAME}` is replaced by an environment variable of the
-user, and `${NAME:-else}` by `else` if the variable is not set. `write`, `network`, `seconds`, `start_seconds` and `pinned`
-have the same meaning as in config.toml. All other keys belong to other agents and are ignored.
+or with `url` and `headers` instead of `command`, `args` and `env`. `${NAME}` is replaced by an environment variable of
+the user, and `${NAME:-else}` by `else` if the variable is not set. `write`, `network`, `seconds`, `start_seconds` and
+`pinned` have the same meaning as in config.toml. All other keys belong to other agents and are ignored.
 """
 
 from __future__ import annotations

@@ -76,10 +76,10 @@ class McpServers:
     ) -> None:
         """Create the servers without starting them. `starter` starts each in its walls; `pins` is the folder of pins.
 
-        `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that waits
-        for the call; with `deny_all`, servers cannot ask. `record` is called on that thread with each answered question.
-        The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. Raises UsageError
-        if the SDK is not installed, or if a file of pins is invalid.
+        `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that
+        waits for the call; with `deny_all`, servers cannot ask. `record` is called on that thread with each answered
+        question. The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. Raises
+        UsageError if the SDK is not installed, or if a file of pins is invalid.
         """
         if declarations:
             check_installed()
@@ -161,7 +161,10 @@ class McpServers:
         return tuple(server.report() for server in self._servers.values())
 
     def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
-        """Send a call, and wait for its end. An interrupt cancels it at the server. Raises ToolError if it was not sent."""
+        """Send a call, and wait for its end.
+
+        An interrupt cancels it at the server. Raises ToolError if it was not sent.
+        """
         self._is_open.wait()
         if self._work is None or self._is_closing:
             raise ToolError("The connections to the servers are closed, so the call was not sent.")

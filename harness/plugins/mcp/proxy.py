@@ -110,7 +110,9 @@ class McpProxy:
         checks: CallChecks,
         client: tuple[int, int] = (0, 1),
     ) -> None:
-        """Create the proxy for a started server. `client` has the file descriptors to read from and write to the client.
+        """Create the proxy for a started server.
+
+        `client` has the file descriptors to read from and write to the client.
 
         Arguments that may be paths are resolved in `workspace`.
         """

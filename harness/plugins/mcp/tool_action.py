@@ -18,8 +18,9 @@ from harness.record import Record
 from harness.text.visible import visible, visible_line
 
 MOST_SHOWN = 200_000
-"""Maximum number of characters of the arguments at an approval prompt. A longer call is not shown completely, and cannot
-be approved at a terminal.
+"""Maximum number of characters of the arguments at an approval prompt.
+
+A longer call is not shown completely, and cannot be approved at a terminal.
 """
 
 
@@ -106,7 +107,10 @@ def check_is_as_judged(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
 
 
 def keep_seen(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
-    """Store that the user saw the judged description of a tool. Raises ToolError, also if the tool was changed since."""
+    """Store that the user saw the judged description of a tool.
+
+    Raises ToolError, also if the tool was changed since.
+    """
     check_is_as_judged(catalog, judged_tool)
     if judged_tool.is_first:
         catalog.pin(judged_tool.description)

@@ -82,8 +82,8 @@ class ToolCatalog:
     def take(self, definitions: Sequence[JsonValue], is_refused: Callable[[str], bool]) -> ListedTools:
         """Add one page of tools that the server lists. Return the list for the client.
 
-        A tool is left out if it was changed since the user saw it, if it is listed twice, if its definition is invalid, or
-        if `is_refused` returns true for its name. Raises UsageError if the file of pins is invalid.
+        A tool is left out if it was changed since the user saw it, if it is listed twice, if its definition is invalid,
+        or if `is_refused` returns true for its name. Raises UsageError if the file of pins is invalid.
         """
         results = [described(definition, self._words, self._command) for definition in definitions]
         tools = [result for result in results if isinstance(result, ToolDescription)]

@@ -67,8 +67,8 @@ class PdfReader:
     def read(self, opened: OpenedFile) -> ToolOutput:
         """Return the text of `limit` pages from page `offset` (from 1) on, with at least a part of one page.
 
-        The child process is confined to reading, without the files that the call's effects hide. Raises ToolError if the
-        file cannot be read, and OSError.
+        The child process is confined to reading, without the files that the call's effects hide. Raises ToolError if
+        the file cannot be read, and OSError.
         """
         return _pdf_page(opened)
 

@@ -1,11 +1,11 @@
 """Format and size of a picture file, and the removal of its metadata.
 
 PNG, JPEG, WebP and GIF files are parsed as containers, and their pixels are not decoded. Only the parts that affect the
-display are kept. Metadata such as place, author and device is removed, and so are all bytes after the end of the picture.
-The orientation is the only EXIF value that is kept.
+display are kept. Metadata such as place, author and device is removed, and so are all bytes after the end of the
+picture. The orientation is the only EXIF value that is kept.
 
-INVARIANT: parsing is bounded by the size of the file and by `MOST_PARTS`. Each length in the file is checked against the
-size of the file.
+INVARIANT: parsing is bounded by the size of the file and by `MOST_PARTS`. Each length in the file is checked against
+the size of the file.
 """
 
 from __future__ import annotations

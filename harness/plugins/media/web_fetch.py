@@ -100,7 +100,10 @@ class WebFetchTool:
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action with address, host and port. Does not resolve the host. Raises ToolError for a bad address."""
+        """Return the action with address, host and port.
+
+        Does not resolve the host. Raises ToolError for a bad address.
+        """
         address = web_address(text(arguments, "url"))
         request = WebRequest(address=address, offset=whole_number(arguments, "offset", 0), seconds=self._seconds)
         use = ToolUse(tool=self.spec.name, host=address.host, port=address.port, bounds=ToolBounds(network=True))

@@ -90,7 +90,10 @@ class BatchReports:
     """The reports on all tasks of a batch. Their paths are checked before the batch begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
-        """Check the paths. Raises UsageError for a report that cannot be written, or that would overwrite a needed file."""
+        """Check the paths.
+
+        Raises UsageError for a report that cannot be written, or that would overwrite a needed file.
+        """
         self._out = out
         self._with_answer: bool = arguments.report_answer
         self._heads = State.of(environment).heads

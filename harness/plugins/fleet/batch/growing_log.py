@@ -1,4 +1,7 @@
-"""The head of a log that is still being written: its number of records and the digest of the last. Reads only the end."""
+"""The head of a log that is still being written: its number of records and the digest of the last.
+
+Reads only the end.
+"""
 
 from __future__ import annotations
 

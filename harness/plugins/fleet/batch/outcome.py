@@ -17,7 +17,10 @@ from harness.text.amounts import count_of, short_count
 from harness.text.visible import visible_line
 
 MAX_ROWS = 200
-"""Maximum number of rows. With more tasks, only those with an exit code other than 0 are shown; the rest are counted."""
+"""Maximum number of rows.
+
+With more tasks, only those with an exit code other than 0 are shown; the rest are counted.
+"""
 MAX_DETAIL = 2_000
 _WORST_FIRST = (
     Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,

@@ -260,7 +260,10 @@ class Pool:
             )
 
     def _freed(self, *, idle: bool) -> list[_Queued]:
-        """Return the tasks that other processes have released. If the pool is idle, report the tasks that it waits for."""
+        """Return the tasks that other processes have released.
+
+        If the pool is idle, report the tasks that it waits for.
+        """
         now = time.monotonic()
         if not self._elsewhere or now < self._ask_at or self._is_ending():
             return []

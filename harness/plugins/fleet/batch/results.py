@@ -50,8 +50,8 @@ class AttemptTaken(ResultsError):
 class Results:
     """One place of results. Every method raises ResultsError if the store fails.
 
-    The files of an attempt are never overwritten or removed, since they are evidence. The exception is an incomplete file
-    of an interrupted upload, which is the beginning of the file and is written again.
+    The files of an attempt are never overwritten or removed, since they are evidence. The exception is an incomplete
+    file of an interrupted upload, which is the beginning of the file and is written again.
     """
 
     def __init__(self, store: Store) -> None:
@@ -184,7 +184,10 @@ class Results:
             raise ResultsError(f"{local.path} cannot be written: {error.strerror or error}") from None
 
     def put_input(self, path: str, name: str) -> None:
-        """Upload an input file of tasks under its digest: `SHA256.ext`. A complete file of that name is not replaced."""
+        """Upload an input file of tasks under its digest: `SHA256.ext`.
+
+        A complete file of that name is not replaced.
+        """
         digest = _input_digest(name)
         if digest_of_pieces(pieces_of_file(path)()) != digest:
             raise ResultsError(f"{path} does not have the digest {digest}")

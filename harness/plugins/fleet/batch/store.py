@@ -1,4 +1,7 @@
-"""Stores of named files: a local folder, or a URL that fsspec can access. Files at a URL are read back after writing."""
+"""Stores of named files: a local folder, or a URL that fsspec can access.
+
+Files at a URL are read back after writing.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +72,8 @@ def is_url(out: str) -> bool:
 def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
     """Return the store at `out`: a folder, also as a `file://` URL, or another URL. Nothing is read or written yet.
 
-    `pauses` are the seconds before each retry. Raises UsageError for an invalid URL, for one with credentials, and if the
-    package for its protocol is not installed.
+    `pauses` are the seconds before each retry. Raises UsageError for an invalid URL, for one with credentials, and if
+    the package for its protocol is not installed.
     """
     match = _URL.match(out)
     if match is None:
@@ -111,7 +114,10 @@ class FolderStore:
     """Files below a folder. Writes are synced to disk, and only the owner can read the files."""
 
     def __init__(self, folder: str, *, link: Callable[[str, str], None] = os.link) -> None:
-        """Use `folder`, which need not exist yet. `link` makes a hard link, and raises FileExistsError if the name exists."""
+        """Use `folder`, which need not exist yet.
+
+        `link` makes a hard link, and raises FileExistsError if the name exists.
+        """
         self.address = folder
         self._link = link
 
@@ -320,7 +326,10 @@ class UrlStore:
         return part
 
     def _write(self, name: str, pieces: Pieces, mode: str) -> bool:
-        """Write a file, then compare its size and its last bytes with the stored ones. Raises the store's own errors."""
+        """Write a file, then compare its size and its last bytes with the stored ones.
+
+        Raises the store's own errors.
+        """
         path = self._path(name)
         size, end = 0, b""
         with self._opened(path, mode) as file:
@@ -336,7 +345,10 @@ class UrlStore:
         return True
 
     def _opened(self, path: str, mode: str) -> Any:
-        """Open a file for writing. Make its folder if the store needs that, but never a bucket. Raises the store's errors."""
+        """Open a file for writing.
+
+        Make its folder if the store needs that, but never a bucket. Raises the store's errors.
+        """
         try:
             return self._files.open(path, mode)
         except FileNotFoundError:

@@ -82,8 +82,8 @@ def write_predictions(
 ) -> tuple[str, ...]:
     """Write the predictions of a batch into its folder `out`: one JSON object with an entry for each finished task.
 
-    `tell` gets a message for each reason for which tasks are left out, and for each task with left-out files. Return the
-    problems with the writing.
+    `tell` gets a message for each reason for which tasks are left out, and for each task with left-out files. Return
+    the problems with the writing.
     """
     name = predictions_name(shard)
     missing: dict[str, list[str]] = {}

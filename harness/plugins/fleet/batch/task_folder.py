@@ -165,8 +165,8 @@ class TaskFolder:
     def new_attempt(self, is_known: Callable[[str], bool]) -> int:
         """Make the folder of a new attempt, and return its number. Raises UsageError.
 
-        `is_known` returns whether a log was ever written at a path. Numbers of known logs are skipped, even if the folder
-        was moved or removed, so that a new log never gets the name of an earlier one.
+        `is_known` returns whether a log was ever written at a path. Numbers of known logs are skipped, even if the
+        folder was moved or removed, so that a new log never gets the name of an earlier one.
         """
         number = max(self.attempts(), default=0) + 1
         while is_known(self.log(number)):

@@ -1,4 +1,7 @@
-"""`harness run --task FILE --out DIR`: runs one task in a work folder. A second start of a finished task changes nothing."""
+"""`harness run --task FILE --out DIR`: runs one task in a work folder.
+
+A second start of a finished task changes nothing.
+"""
 
 from __future__ import annotations
 

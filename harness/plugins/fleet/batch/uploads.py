@@ -57,7 +57,10 @@ class Uploads:
         look_seconds: float = LOOK_SECONDS,
         head_seconds: float = HEAD_SECONDS,
     ) -> None:
-        """Use the place of results, the work folder of the batch, and its tasks. Raises UsageError for a reserved task name."""
+        """Use the place of results, the work folder of the batch, and its tasks.
+
+        Raises UsageError for a reserved task name.
+        """
         self._results = results
         self._folder = folder
         self._names = frozenset(task.id for task in tasks)
@@ -171,7 +174,10 @@ class Uploads:
                         raise
 
     def _settle(self, name: str) -> None:
-        """Upload the logs of a task's other attempts, then the finished attempt, and publish it. Raises ResultsError."""
+        """Upload the logs of a task's other attempts, then the finished attempt, and publish it.
+
+        Raises ResultsError.
+        """
         folder = TaskFolder(os.path.join(self._folder, name))
         result = _identity(folder.result)
         if result is not None and result == self._settled.get(name):

@@ -94,8 +94,8 @@ class DbosQueue:
     ) -> None:
         """Open the queue at `url`, for the tasks of the API key named `key`. Raises UsageError if that fails.
 
-        With `make`, a missing queue is created. While the database cannot be reached, calls are repeated, and `away` gets
-        the reason. Once `is_gone` returns true, they raise QueueAwayError instead.
+        With `make`, a missing queue is created. While the database cannot be reached, calls are repeated, and `away`
+        gets the reason. Once `is_gone` returns true, they raise QueueAwayError instead.
         """
         self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION

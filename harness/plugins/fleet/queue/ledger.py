@@ -410,7 +410,10 @@ class FleetLedger:
         )
 
     def known_results(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
-        """Return the results of a batch by task. The value is `None` for a task with a running attempt and no result."""
+        """Return the results of a batch by task.
+
+        The value is `None` for a task with a running attempt and no result.
+        """
         query = sa.select(_ATTEMPTS.c.task, _ATTEMPTS.c.result).where(_ATTEMPTS.c.batch == batch)
         query = query.where(sa.or_(_ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended.is_(None)))
         rows = self.within(lambda connection: connection.execute(query).all())

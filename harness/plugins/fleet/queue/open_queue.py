@@ -21,8 +21,8 @@ def open_queue(
 ) -> DbosQueue:
     """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`. With `key`: for the tasks of that API key.
 
-    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError if the extra is not installed, or if the queue
-    cannot be opened.
+    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError if the extra is not installed, or if the
+    queue cannot be opened.
     """
     try:
         from harness.plugins.fleet.queue.dbos_queue import DbosQueue

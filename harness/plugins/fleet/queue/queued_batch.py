@@ -106,7 +106,8 @@ class QueuedBatch:
     ) -> None:
         """Open the queue. `out` is the place of the results for workers, a URL or an absolute path.
 
-        `is_gone` and `away` are those of DbosQueue, with a whole sentence for `away`. Raises UsageError and PolicyError.
+        `is_gone` and `away` are those of DbosQueue, with a whole sentence for `away`. Raises UsageError and
+        PolicyError.
         """
         self._arguments = arguments
         self._environment = environment
@@ -202,8 +203,8 @@ class QueuedBatch:
     def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
         """Compare each log with its head in the queue, and write the heads into the file HEADS in `local`.
 
-        `local` is the folder of the results. Results at a URL are downloaded into it. Return the outcomes; one whose log
-        does not match the head in the queue gets Exit.LOG. Raises OSError.
+        `local` is the folder of the results. Results at a URL are downloaded into it. Return the outcomes; one whose
+        log does not match the head in the queue gets Exit.LOG. Raises OSError.
         """
         checked: list[TaskOutcome] = []
         lines: list[bytes] = []

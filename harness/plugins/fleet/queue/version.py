@@ -1,4 +1,7 @@
-"""Version that a worker needs for a task. The queue only compares this text to select tasks, never to permit actions."""
+"""Version that a worker needs for a task.
+
+The queue only compares this text to select tasks, never to permit actions.
+"""
 
 from __future__ import annotations
 

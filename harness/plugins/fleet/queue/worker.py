@@ -52,7 +52,10 @@ FENCE = 0.75
 HEAD_SECONDS = 30.0
 """Seconds between reports of a growing log's head."""
 NOTE = "attempt.json"
-"""Name of the file with the attempt, in a task's folder. With it, another process can upload the log of a dead worker."""
+"""Name of the file with the attempt, in a task's folder.
+
+With it, another process can upload the log of a dead worker.
+"""
 _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
 """Environment variables with access to the queue, which are not passed to runs."""
 LOW_BYTES, LOW_FILES = 64 << 20, 1_000
@@ -247,7 +250,10 @@ class Worker:
         return Done.FINISHED
 
     def _publish(self, attempt: TaskAttempt) -> None:
-        """Publish the attempt that gave the result. It replaces a published one that was discarded. Raises ResultsError."""
+        """Publish the attempt that gave the result.
+
+        It replaces a published one that was discarded. Raises ResultsError.
+        """
         results = self._results(attempt)
         results.publish(attempt.task, attempt.number, instead_of=results.published(attempt.task))
 
@@ -398,14 +404,20 @@ def _is_at_its_end(folder: TaskFolder) -> bool:
 
 
 def _read(queued: QueuedTask) -> Task:
-    """Return the task. Raises UsageError if it is invalid, or if its batch has an invalid name, which names a folder."""
+    """Return the task.
+
+    Raises UsageError if it is invalid, or if its batch has an invalid name, which names a folder.
+    """
     if not re.fullmatch(f"[0-9a-f]{{{NAME_LENGTH}}}", queued.batch):
         raise UsageError(f"invalid name of a batch: {visible_line(queued.batch, 80)}")
     return task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
 
 
 def _place(out: str) -> str:
-    """Return a place of results in a form for comparison, which ends in `/`. Links in the path of a folder are resolved."""
+    """Return a place of results in a form for comparison, which ends in `/`.
+
+    Links in the path of a folder are resolved.
+    """
     return (out if is_url(out) else os.path.realpath(out)).rstrip("/") + "/"
 
 

@@ -110,7 +110,10 @@ class Connection:
         self._over.set()
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
-        """Call a tool, and pass its outcome to `waiting`. A cancellation of this task cancels the call at the server."""
+        """Call a tool, and pass its outcome to `waiting`.
+
+        A cancellation of this task cancels the call at the server.
+        """
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         opened = SentCall(scope, waiting)
         self._calls.append(opened)

@@ -36,7 +36,10 @@ class ServersAtWork:
     """Access to the loop for other threads."""
 
     def __init__(self, portal: BlockingPortal, connections: Mapping[str, Connection], stop: Callable[[], None]) -> None:
-        """`portal` runs functions in the loop. `connections` are by name of the server. `stop`, called there, ends all."""
+        """`portal` runs functions in the loop.
+
+        `connections` are by name of the server. `stop`, called there, ends all.
+        """
         self._portal = portal
         self._connections = connections
         self._stop = stop

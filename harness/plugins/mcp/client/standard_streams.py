@@ -1,4 +1,7 @@
-"""A server's standard streams as messages of the SDK. Lines are limited in length; invalid ones are dropped and counted."""
+"""A server's standard streams as messages of the SDK.
+
+Lines are limited in length; invalid ones are dropped and counted.
+"""
 
 from __future__ import annotations
 
