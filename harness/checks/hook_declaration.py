@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NoReturn
 
@@ -56,33 +56,30 @@ def declared(
 
     `further_forms` are functions that return the forms of plugins, by name of the form.
     """
-    problem = _fields((HARNESS_FORM.name, *further_forms)).problem(dict(table))
-    if problem:
-        raise ValueError(problem)
-    event = CheckEvent(table["event"])
+    fields = _fields((HARNESS_FORM.name, *further_forms)).read(table)
+    event = CheckEvent(fields["event"])
     if event not in (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL):
         for key in _OF_CALLS:
             if key in table:
                 raise ValueError(f"{key}: selects calls, but a hook for {event.value} checks none; remove the key")
-    command = _texts(table["command"])
-    tools = _texts(table.get("tool", ()))
+    command, tools = fields["command"], fields.get("tool", ())
     wrong = next((tool for tool in tools if not _is_known(tool)), None)
     if wrong is not None:
         tool_names = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
         raise ValueError(f"tool: unknown tool {wrong[:50]!r}{nearest(wrong[:50].lower(), tool_names)}")
     matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
-    form = further_forms.get(str(table.get("form")), lambda: HARNESS_FORM)()
+    form = further_forms.get(fields.get("form", ""), lambda: HARNESS_FORM)()
     if form.workspace_variable and (code := _code_in(command)):
         raise ValueError(
             f"command: {code!r} lets the interpreter load files of the workspace, where hooks of the form {form.name} "
             "start; name a script outside of the workspace"
         )
     return HookDeclaration(
-        id=str(table["id"]),
+        id=fields["id"],
         event=event,
         command=command,
         matchers=matchers,
-        seconds=float(str(table.get("seconds", STANDARD_SECONDS))),
+        seconds=fields.get("seconds", STANDARD_SECONDS),
         form=form,
     )
 
@@ -124,10 +121,6 @@ def _some_texts(value: object) -> str:
 def _accesses(value: object) -> str:
     fits = _some_texts(value) == "" and isinstance(value, list) and set(value) <= {"read", "write"}
     return "" if fits else 'must be ["read"], ["write"] or both'
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, Iterable) else ()
 
 
 @cache

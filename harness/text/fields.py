@@ -55,6 +55,13 @@ class Fields:
             return ""
         return f"lacks the field {next(name for name in self._required if name not in value)}"
 
+    def read(self, table: Mapping[str, object]) -> dict[str, Any]:
+        """Return the fields of a table, to make a record of: lists as tuples. Raises ValueError with the first problem."""
+        values = dict(table)
+        if problem := self.problem(values):
+            raise ValueError(problem)
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
 
 def check_of(word: str, parts: Parts | None = None) -> Check:
     """Return the check for a type (see the module). Raises KeyError for an unknown type."""

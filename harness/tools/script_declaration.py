@@ -95,21 +95,10 @@ class ScriptDeclaration(Record):
 
 def declared(table: Mapping[str, object]) -> ScriptDeclaration:
     """Parse a table `[[tool]]`. Raises ValueError; its text begins with the invalid key."""
-    if problem := _FIELDS.problem(dict(table)):
-        raise ValueError(problem)
-    fields: Mapping[str, Any] = table
-    arguments: Mapping[str, Mapping[str, Any]] = fields.get("arguments", {})
-    declaration = ScriptDeclaration(
-        name=fields["name"],
-        description=fields["description"].strip(),
-        argv=tuple(fields["argv"]),
-        reads=tuple(fields.get("reads", ())),
-        writes=tuple(fields.get("writes", ())),
-        network=fields.get("network", False),
-        seconds=fields.get("seconds"),
-        env=tuple(fields.get("env", ())),
-        schema=_schema(arguments),
-    )
+    fields = _FIELDS.read(table)
+    arguments: Mapping[str, Mapping[str, Any]] = fields.pop("arguments", {})
+    fields["description"] = fields["description"].strip()
+    declaration = ScriptDeclaration(**fields, schema=_schema(arguments))
     if problem := next(_problems(declaration, arguments), ""):
         raise ValueError(problem)
     return declaration

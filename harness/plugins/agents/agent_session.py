@@ -154,7 +154,7 @@ class AgentSession:
         Raises LogError.
         """
         for call in self.open:
-            unused = bool(call.ticket) and _is_used_up(call.ticket)
+            unused = bool(call.ticket) and _invalidate(call.ticket)
             if self.log.last_step(call.number) != "intent":  # the agent asked, and reports no refusal
                 self.log.append("outcome", _end_of(call.proposal, "not_run", NO_ANSWER))
             elif unused:
@@ -349,7 +349,7 @@ def key_of(event: HookEvent) -> str:
     return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
 
 
-def _is_used_up(ticket: str) -> bool:
+def _invalidate(ticket: str) -> bool:
     """Invalidate a ticket. Return whether it was unused; then no process has run with it, and none will."""
     try:
         os.unlink(ticket)

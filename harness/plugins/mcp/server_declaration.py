@@ -120,15 +120,13 @@ def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
         raise ValueError(
             f"{name[:50]!r} cannot be the name of a server: take letters, digits, - and single _, 32 at most"
         )
-    if problem := _fields().problem(dict(table)):
-        raise ValueError(problem)
+    fields = _fields().read(table)
     if ("command" in table) == ("url" in table):
         raise ValueError("one of command and url must be there, and not both")
     kind, refused_keys = ("url", _OF_COMMAND) if "url" in table else ("command", _OF_URL)
     if wrong := next((key for key in refused_keys if key in table), ""):
         raise ValueError(f"{wrong}: not allowed for a server with a {kind}")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return ServerDeclaration(**{"name": name, **values})
+    return ServerDeclaration(**{"name": name, **fields})
 
 
 @cache

@@ -37,28 +37,17 @@ def declared(table: Mapping[str, object]) -> ApproverDeclaration:
 
     INVARIANT: paths are absolute. A relative one would depend on the current folder, where the model may write.
     """
-    if problem := _FIELDS.problem(dict(table)):
-        raise ValueError(problem)
-    command, socket = _texts(table.get("command")), table.get("socket", "")
-    if ("command" in table) == ("socket" in table):
+    fields = _FIELDS.read(table)
+    if ("command" in fields) == ("socket" in fields):
         raise ValueError("command: give either command or socket")
-    if "command" in table:
+    if "command" in fields:
+        command = fields["command"]
         if not command:
             raise ValueError("command: must name a program")
         if "/" in command[0] and not command[0].startswith(_ABSOLUTE):
             raise ValueError("command: the program is a bare name, found by PATH, or a path that begins with / or ~/")
-    elif not str(socket).startswith(_ABSOLUTE):
+    elif not fields["socket"].startswith(_ABSOLUTE):
         raise ValueError("socket: must be a path that begins with / or ~/")
-    elif "env" in table:
+    elif "env" in fields:
         raise ValueError("env: goes with command alone")
-    seconds = table.get("seconds", SECONDS)
-    return ApproverDeclaration(
-        command=command,
-        socket=str(socket),
-        seconds=float(seconds) if isinstance(seconds, int | float) else SECONDS,
-        env=_texts(table.get("env")),
-    )
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
+    return ApproverDeclaration(**fields)
