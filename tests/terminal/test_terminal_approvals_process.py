@@ -180,13 +180,13 @@ def test_editor_file_is_private_and_removed(tmp_path: Path) -> None:
 
 WRONG = {
     "unchanged": ("true", "nothing was changed"),
-    "emptied": (': > "$1"', "emptied"),
-    "blanks": ('printf " \\n\\n" > "$1"', "emptied"),
+    "emptied": (': > "$1"', "the text is empty"),
+    "blanks": ('printf " \\n\\n" > "$1"', "the text is empty"),
     "removed": ('rm "$1"', "not edited"),
     "a pipe in its place": ('rm "$1"; mkfifo "$1"', "not edited"),
     "huge": ('head -c 9000000 /dev/zero | tr "\\0" a > "$1"', "not edited"),
-    "NUL": ('printf "a\\0b" > "$1"', "no text"),
-    "not UTF-8": ('printf "a\\377b" > "$1"', "no text"),
+    "NUL": ('printf "a\\0b" > "$1"', "not UTF-8"),
+    "not UTF-8": ('printf "a\\377b" > "$1"', "not UTF-8"),
 }
 WRONG_AT_THE_TERMINAL = {
     "fails": ('printf "touch b" > "$1"; exit 3', "exit code 3"),

@@ -221,7 +221,7 @@ def test_trusted_servers_join_those_of_the_user(tmp_path: Path) -> None:
     assert (sorted(before.extensions.in_section(SERVER_TABLES)), len(before.notes)) == (["mine"], 2)
     here.asks(Answers(Answer.YES))
     found = extensions_here(own, here.state, here.root, {"V": "v"})
-    assert {name: (one.command, one.given) for name, one in found.extensions.in_section(SERVER_TABLES).items()} == {
+    assert {name: (one.command, one.variables) for name, one in found.extensions.in_section(SERVER_TABLES).items()} == {
         "mine": (("./mine",), ()),
         "c": (("c",), (("K", "v"),)),
     }
