@@ -106,7 +106,7 @@ def decisions(scene: Scene) -> list[object]:
             PlacesAnswer.NOBODY,
             "a=1\nb=2",
             "confirm",
-            "The person has not answered yet: such commands need approval again from now on.",
+            "Nobody has answered: such commands need approval again from now on.",
             "~ nobody answered: all stays as it is, and grant-1 sleeps; /grants answer grant-1",
         ),
     },
