@@ -40,7 +40,7 @@ line = PromptLine(
     commands=lambda: [("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
     files=files.matches,
     offers=lambda: {
-        "/model": lambda: [Offered(text=name, shown=name, about=about) for name, about in options.get("models", ())]
+        "/model": lambda: [Offered(text=name, label=name, description=about) for name, about in options.get("models", ())]
     },
     keys=[KeyWords(key=key, does=does) for key, does in (("Enter", "send"), ("Tab", "choose"), ("Alt-Enter", "a new line"))],
     vi=options.get("vi", False), look=look, environment=os.environ,
