@@ -25,7 +25,7 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
         return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
     uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
     if any(use.bounds is None for use in uses):
-        return ["effects: nobody here knows what it may do"]
+        return ["effects: unknown: harness cannot see what this tool does"]
     network = "may reach the network" if effects.network else "no network"
     if effects.hosts:
         from harness.tools.command_network import reach_words

@@ -230,6 +230,8 @@ def test_the_calls_of_a_tool_of_a_plugin_are_explained_and_replayed_as_they_are_
     assert (denied.returncode, "secret" in denied.stdout) == (20, True), denied.stdout
     wrong = used.run(*explain, '{"file": "a.txt"}')
     assert (wrong.returncode, "path" in wrong.stdout + wrong.stderr) == (Exit.USAGE, True), wrong.stdout
+    unknown = used.run("policy", "explain", "--policy", str(policy), "--tool", "plugin__other", "{}")
+    assert "no plugin that the configuration names offers plugin__other" in unknown.stderr
     url = program.serve(replies(Reply(calls=(call("plugin__count_words", path="a.txt"),)), say("Done.")))
     assert used.run("run", "go", "--base-url", url, "--model", "m", "--policy", str(policy)).returncode == Exit.DONE
     replayed = used.run("policy", "replay", "--policy", str(policy))

@@ -20,7 +20,7 @@ from harness.shell.facets import read_call, syntax_complaint
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_NAMES, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
+from harness.tool_kinds import OPTIONAL_NAMES, PLUGIN_TOOLS, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
@@ -90,6 +90,8 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
         outside_action, note = (
             (None, "") if declared else outside_call(tool, arguments_of(tool, text), workspace, environment)
         )
+        if tool.startswith(PLUGIN_TOOLS) and declared is None:
+            note = f"no plugin that the configuration names offers {tool}: rules about files are not tried"
         return declared or outside_action or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
