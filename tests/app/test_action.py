@@ -440,7 +440,7 @@ def _replies(lines: list[str]) -> list[object]:
 
 WITH_OUR_PACKAGES = """\
 #!/bin/sh
-{python} "$@" || exit
+'{python}' "$@" || exit
 for made; do :; done
 for packages in "$made"/lib/python3.*/site-packages; do
   if [ -d "$packages" ]; then echo "import site; site.addsitedir('{site}')" > "$packages/tests.pth"; fi

@@ -87,7 +87,7 @@ ENTRIES = {
 @all_rows(("entries", "variable", "stays"), list(ENTRIES.values()), ids=list(ENTRIES))
 def test_entries_of_the_surroundings_are_dropped(entries: str, variable: str, stays: str) -> None:
     places = {"here": os.getcwd(), "lib": LIBRARY, "site": site.getsitepackages()[0], "root": ROOT}
-    given, expected = (text.format(**places).split(" ") for text in (entries, stays))
+    given, expected = ([entry.format(**places) for entry in text.split(" ")] for text in (entries, stays))
     assert own_entries(given, variable.format(**places)) == expected
 
 
