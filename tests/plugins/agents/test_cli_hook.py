@@ -22,7 +22,7 @@ def with_codex(program: Program, fails: str = "") -> Path:
     folder = program.home / "bin"
     folder.mkdir()
     codex = folder / "codex"
-    codex.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/support/fake_codex.py "$@"\n')
+    codex.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{ROOT}/tests/support/fake_codex.py' \"$@\"\n")
     codex.chmod(0o700)
     program.environment |= {"PATH": f"{folder}:/usr/bin:/bin", "FAKE_CODEX": fails}
     return program.home / ".codex"
