@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ class ConfiguredScene:
 
     def saw(self, definition: dict[str, Any]) -> None:
         """Keep that a person saw a tool."""
-        found = described(definition, self.words, " ".join(self.words))
+        found = described(definition, self.words, shlex.join(self.words))
         assert isinstance(found, ToolDescription), found
         self.pins.pin(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ WORDS = [sys.executable, SERVER, "plain"]
 def test_servers_are_listed_with_place_and_tool_states(program: Program) -> None:
     scene = ConfiguredScene(program, WORDS)
     config = f"{program.environment['XDG_CONFIG_HOME']}/harness/config.toml"
-    assert program.run("mcp", "list").out == f"srv  starts: {' '.join(WORDS)}  ({config}:1)\n"
+    assert program.run("mcp", "list").out == f"srv  starts: {shlex.join(WORDS)}  ({config}:1)\n"
     assert program.run("mcp", "check").code == 0
     assert [line.split()[:3] for line in program.run("mcp", "list").out.splitlines()[1:]] == [["srv", "act", "new"]]
     scene.saw(tool("act"))
