@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -95,7 +97,7 @@ def settled(text: str) -> str:
         (r"/\S*/harness-demo-\w+", "/tmp/harness-demo"),
         (r"/\S*/state/harness/\S+", "STATE/LOG"),
         (r"\b[0-9a-f]{12,64}\b", "DIGEST"),
-        (r"\S+ -m harness\b", "harness"),
+        (rf"{re.escape(shlex.quote(sys.executable))} -m harness\b", "harness"),
     ):
         text = re.sub(pattern, constant, text)
     return text
