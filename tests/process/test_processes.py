@@ -164,7 +164,7 @@ while (time < $end) {
 }
 """
 ENDLESS = [
-    pytest.param("$PYTHON", "-c", HEADLESS, id="whose first thread ended"),
+    pytest.param('"$PYTHON"', "-c", HEADLESS, id="whose first thread ended"),
     pytest.param("perl", "-e", RELAY, id="that starts the next and ends"),
 ]
 

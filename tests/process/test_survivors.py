@@ -98,7 +98,7 @@ sys.exit(number < 0)
 @pytest.mark.skipif(SYS_CLONE < 0, reason="CLONE_PARENT WAS NOT TRIED, the number of clone(2) is not known here")
 @all_rows("confine", [None, no_new_privileges], ids=["unconfined", "confined"], anew={"token": sleep_token})
 def test_process_started_as_a_sibling_is_ended(token: str, confine: Callable[[], None] | None) -> None:
-    command = f"exec $PYTHON -S -c '{SIBLING}' {SYS_CLONE} {token}"
+    command = f"exec \"$PYTHON\" -S -c '{SIBLING}' {SYS_CLONE} {token}"
     ended, text = run(command, confine=confine)
 
     assert (text, ended.status, ended.surviving) == ("", 0, ())
@@ -259,6 +259,6 @@ time.sleep(1000)
 def test_command_reading_its_output_cannot_delay_its_timeout() -> None:
     """One try in four did."""
     for _ in range(2):
-        ended, _ = run(f"exec $PYTHON -S -c '{STEALING}'", seconds=0.7)
+        ended, _ = run(f"exec \"$PYTHON\" -S -c '{STEALING}'", seconds=0.7)
 
         assert ended.ending is CommandEnding.TIMED_OUT

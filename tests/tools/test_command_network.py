@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from places import ROOT, SUPPORT
+from places import ROOT, SUPPORT, shell_word
 from rows import all_rows
 
 from harness.actions import Effects, Enforcement
@@ -113,7 +113,7 @@ def connections(output: ToolOutput) -> list[Any]:
 
 MODULES = os.pathsep.join((ROOT, SUPPORT, os.path.dirname(os.path.abspath(__file__))))
 """Where a program of ours finds the harness and this module."""
-PYTHON = f"{sys.executable} -I -c"
+PYTHON = f"{shell_word(sys.executable)} -I -c"
 
 
 def python(code: str) -> str:
@@ -194,7 +194,7 @@ print(len(got), got[-7:])
 """
     (tmp_path / "work").mkdir()
     (tmp_path / "work/it.py").write_text(code)
-    done = run(tmp_path, f"{sys.executable} it.py", f"127.0.0.1:{echo}")
+    done = run(tmp_path, f"{shell_word(sys.executable)} it.py", f"127.0.0.1:{echo}")
     assert "100007 b'the end'" in done.content, done.content
     (one,) = connections(done)
     assert (one["sent"], one["received"]) == (100_000, 100_007)
@@ -225,7 +225,9 @@ def test_missing_namespace_disables_the_network_with_a_notice(tmp_path: Path) ->
     """Inside the walls of another command, which lets nobody make namespaces."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work/inner.py").write_text(INNER)
-    done = run(tmp_path, f"PYTHONPATH={MODULES} {sys.executable} inner.py", "example.org", seconds=60)
+    done = run(
+        tmp_path, f"PYTHONPATH={shell_word(MODULES)} {shell_word(sys.executable)} inner.py", "example.org", seconds=60
+    )
     assert "[no network: it may be reached by host only, and this machine gives commands no network" in done.content
     assert "Operation not permitted" in done.content
     assert "3128" not in done.content  # nothing speaks of a proxy that is not there
