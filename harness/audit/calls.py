@@ -281,14 +281,14 @@ def number(record: LogRecord, name: str) -> float | None:
     return value
 
 
-def count_of(record: LogRecord, name: str) -> int:
+def count_in(record: LogRecord, name: str) -> int:
     """Return a count field of a record. 0 if it is missing, not a whole number, negative, or longer than 63 bits."""
     return max(0, whole_number(record.get(name)) or 0)
 
 
 def usage_in(record: LogRecord) -> Usage:
     """Return the token usage in a record. Missing counts are 0."""
-    return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
+    return Usage(**{name: count_in(record, name) for name in field_names(Usage)})
 
 
 def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:

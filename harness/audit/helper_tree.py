@@ -5,7 +5,7 @@ The texts are untrusted: make them safe before showing them.
 
 from __future__ import annotations
 
-from harness.audit.calls import count_of, text, usage_in, word
+from harness.audit.calls import count_in, text, usage_in, word
 from harness.log.order import LogRecord
 from harness.messages import Usage
 from harness.text.visible import visible_line
@@ -63,7 +63,7 @@ class HelperTree:
         kind, session = record.get("kind"), text(record, "session")
         if kind == "session_started" and (parent := text(record, "parent")) and len(self._helpers) < MOST_HELPERS:
             called_by = word(record.get("parent_call"))
-            self._helpers[session] = Helper(session, parent, called_by, count_of(record, "helper"))
+            self._helpers[session] = Helper(session, parent, called_by, count_in(record, "helper"))
         elif kind == "outcome" and (path := text(record, "patch_file")):
             for child in self.of(session):
                 if child.call == word(record.get("call")):

@@ -79,7 +79,7 @@ def declared(
         event=event,
         command=command,
         matchers=matchers,
-        seconds=fields.get("seconds", STANDARD_SECONDS),
+        seconds=float(fields.get("seconds", STANDARD_SECONDS)),
         form=form,
     )
 

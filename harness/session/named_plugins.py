@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.plugin import Plugin, ReportForm
@@ -55,10 +57,16 @@ def other_report_forms(options: Iterable[str], path: str) -> tuple[ReportForm, .
     return tuple(form for plugin in plugins_in(path) for form in plugin.reports)
 
 
-def _loaded(name: str, origin: str) -> Plugin:
+@cache
+def _installed() -> dict[str, Any]:
+    """Return the entry points of installed plugins, by name. Searched once: the prompt and its tools both load them."""
     from importlib.metadata import entry_points  # takes 20 ms to load, only if plugins are named
 
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _loaded(name: str, origin: str) -> Plugin:
+    points = _installed()
     if name not in points:
         raise UsageError(f"{origin}: the plugin {_quoted(name)} is not installed{nearest(name, points)}")
     try:

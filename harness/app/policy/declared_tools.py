@@ -27,27 +27,30 @@ class DeclaredTools:
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Create it without reading any file."""
         self._environment = environment
-        self._registries: dict[tuple[str, bool], ToolRegistry] = {}
+        self._registries: dict[tuple[str, str], ToolRegistry] = {}
+        self._makers = {SCRIPT_TOOLS: self._scripts, PLUGIN_TOOLS: self._plugin_tools}
 
     def action(self, tool: str, arguments: str, workspace: Workspace) -> Action | None:
         """Return the action of a call with these arguments. `None` for a tool that is not declared.
 
         Raises ToolError for invalid arguments, UsageError for an invalid configuration.
         """
-        if not self.has(tool, workspace):
-            return None
-        registry = self._registries[workspace.root, tool.startswith(PLUGIN_TOOLS)]
-        return registry.prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+        registry = self._registry_with(tool, workspace)
+        return None if registry is None else registry.prepare(ToolCall(id="explain", name=tool, arguments=arguments))
 
     def has(self, tool: str, workspace: Workspace) -> bool:
         """Return whether the tool is declared. Raises UsageError for an invalid configuration."""
-        if not tool.startswith((SCRIPT_TOOLS, PLUGIN_TOOLS)):
-            return False
-        of_plugin = tool.startswith(PLUGIN_TOOLS)
-        if (workspace.root, of_plugin) not in self._registries:
-            registry = self._plugin_tools(workspace) if of_plugin else self._scripts(workspace)
-            self._registries[workspace.root, of_plugin] = registry
-        return tool in self._registries[workspace.root, of_plugin].names
+        return self._registry_with(tool, workspace) is not None
+
+    def _registry_with(self, tool: str, workspace: Workspace) -> ToolRegistry | None:
+        """Return the registry that has the tool, or `None`. Each kind of tools is loaded once, when it is asked for."""
+        prefix = next((prefix for prefix in self._makers if tool.startswith(prefix)), None)
+        if prefix is None:
+            return None
+        key = (workspace.root, prefix)
+        if key not in self._registries:
+            self._registries[key] = self._makers[prefix](workspace)
+        return self._registries[key] if tool in self._registries[key].names else None
 
     def _plugin_tools(self, workspace: Workspace) -> ToolRegistry:
         from harness.gate.registry import ToolRegistry

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_of, is_typed, number, text
+from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_in, is_typed, number, text
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import LogRecord
 from harness.log.reader import WholeRecords
@@ -241,7 +241,7 @@ class Statistics:
         span.enter(record)
         masked = record.get("masked")
         if masked and isinstance(masked, dict):
-            self.totals["masked"] += sum(count_of(masked, name) for name in masked)
+            self.totals["masked"] += sum(count_in(masked, name) for name in masked)
         match record["kind"]:
             case kind if kind in ABOUT_CALLS:
                 self._enter_call(record)
@@ -301,8 +301,8 @@ class Statistics:
 
     def _use(self, record: LogRecord) -> None:
         self.cost.take(record)
-        self.totals["input_tokens"] += count_of(record, "input_tokens")
-        self.totals["output_tokens"] += count_of(record, "output_tokens")
+        self.totals["input_tokens"] += count_in(record, "input_tokens")
+        self.totals["output_tokens"] += count_in(record, "output_tokens")
 
     def _count_call(self, call: LoggedCall) -> None:
         tool, outcome = self.tool(call.tool), call.outcome
@@ -317,8 +317,8 @@ class Statistics:
         status = text(outcome, "status")
         if status in tool.statuses:
             tool.statuses[status] += 1
-        tool.duration_ms += count_of(outcome, "duration_ms")
-        tool.output_bytes += count_of(outcome, "output_bytes")
+        tool.duration_ms += count_in(outcome, "duration_ms")
+        tool.output_bytes += count_in(outcome, "output_bytes")
 
     def _decide(self, call: LoggedCall) -> None:
         record = call.decision
@@ -342,7 +342,7 @@ class Statistics:
                 by = facet.get("by")
                 if isinstance(by, str) and by:
                     self.rule(by).facets += 1
-        if len(facets) >= MOST_FACETS and count_of(record, "facet_count") > len(facets):
+        if len(facets) >= MOST_FACETS and count_in(record, "facet_count") > len(facets):
             self.totals["cut_facets"] += 1
 
 

@@ -50,4 +50,4 @@ def declared(table: Mapping[str, object]) -> ApproverDeclaration:
         raise ValueError("socket: must be a path that begins with / or ~/")
     elif "env" in fields:
         raise ValueError("env: goes with command alone")
-    return ApproverDeclaration(**fields)
+    return ApproverDeclaration(**{**fields, "seconds": float(fields.get("seconds", SECONDS))})

@@ -13,7 +13,7 @@ from harness.audit.calls import (
     CallStanding,
     LoggedCall,
     Who,
-    count_of,
+    count_in,
     did_fail,
     objects_in,
     rule_of,
@@ -60,7 +60,7 @@ class SessionFigures:
         self.confinement = value_text(started.get("confinement"))[:_WIDTH]
         self.helper_of = value_text(started.get("parent"))[:_WIDTH]
         """Session that started this one, if this is a helper's session. Empty otherwise."""
-        self.helper = count_of(started, "helper")
+        self.helper = count_in(started, "helper")
         """Number of the helper in the session that started it."""
         self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
@@ -188,11 +188,11 @@ class Figures:
         if kind in ("model_response", "error"):
             self.cost.take(record)
             session.cost.take(record)
-            session.input_tokens += count_of(record, "input_tokens")
-            session.output_tokens += count_of(record, "output_tokens")
-            self.input_tokens += count_of(record, "input_tokens")
-            self.output_tokens += count_of(record, "output_tokens")
-            self.cached_tokens += count_of(record, "cached_tokens")
+            session.input_tokens += count_in(record, "input_tokens")
+            session.output_tokens += count_in(record, "output_tokens")
+            self.input_tokens += count_in(record, "input_tokens")
+            self.output_tokens += count_in(record, "output_tokens")
+            self.cached_tokens += count_in(record, "cached_tokens")
 
     def _session(self, log: str, session: str, first: LogRecord) -> SessionFigures:
         key = log, session
