@@ -61,7 +61,7 @@ class GrantPattern(Record):
     @property
     def text(self) -> str:
         """The pattern in one line, for the user. Not yet safe to display."""
-        return ", ".join(filter(None, (self.name, self.may())))
+        return ", ".join(filter(None, (self.name, self.walls())))
 
     @property
     def of_tool(self) -> bool:
@@ -86,8 +86,8 @@ class GrantPattern(Record):
             return f"all {does} in the workspace"
         return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 
-    def may(self, working_folder: str = "", caches: Sequence[str] | None = None) -> str:
-        """Return the effects of a command, and its folder if that is not `working_folder`. Not yet safe to display.
+    def walls(self, working_folder: str = "", caches: Sequence[str] | None = None) -> str:
+        """Return the walls of a command, and its folder if that is not `working_folder`. Not yet safe to display.
 
         Empty for files. Places are listed by name. Without `caches`, more than a few places outside are only counted. A
         command that may write all of `caches` gets the word "caches" for them.
@@ -99,22 +99,18 @@ class GrantPattern(Record):
             for is_outside in (False, True)
         )
         if caches is None:
-            outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside it"]
+            outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside the workspace"]
         elif self.has_caches(caches):
             outside = [*(place for place in outside if place not in caches), "caches"]
-        places = ["the workspace" if place == "." else place for place in inside] + outside
-        writes = f"writes {', '.join(places)}" if places else "writes what it names"
-        network = (
-            "reaches the network"
-            if self.network
-            else f"reaches only {', '.join(self.hosts)}"
-            if self.hosts
-            else "no network"
-        )
-        more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
-        exposed = f", could read or change {', '.join(self.exposes[:_MOST_EXPOSED])}{more}" if self.exposes else ""
-        folder_text = f", in {_folder(self.folder, working_folder)}" if self.folder not in (working_folder, "") else ""
-        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{folder_text}"
+        opened = ["network"] if self.network else [f"network {', '.join(self.hosts)}"] if self.hosts else []
+        opened += [f"writes {', '.join(outside)}"] if outside else []
+        text = f"in walls: opened ({', '.join(opened)})" if opened else "in walls: workspace"
+        if inside and "." not in inside:
+            text = f"{text}, writes only {', '.join(inside)}"
+        if self.exposes:
+            more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
+            text = f"{text}, without protection of {', '.join(self.exposes[:_MOST_EXPOSED])}{more}"
+        return f"{text}, in {_folder(self.folder, working_folder)}" if self.folder not in (working_folder, "") else text
 
     def has_caches(self, caches: Sequence[str]) -> bool:
         """Return whether the grant may write all of several caches."""

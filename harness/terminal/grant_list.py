@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
-from harness.grant_pattern import GrantScope
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.grant_offers import GrantChoice, Offer
 from harness.terminal.question import Usual
 from harness.terminal.row_text import Row, Tint, cells, line_rows, prose, safe_line
 from harness.terminal.styles import Ink, Tone
+from harness.terminal.tables import GAP
 from harness.text.visible import one_line
 
 TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
@@ -18,6 +18,14 @@ TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
     ("until you revoke it, with /grants", GrantScope.WORKSPACE, None),
 )
 """The durations of a grant."""
+WORKSPACE_WALLS = (
+    "in walls, workspace: it reads the system and the workspace without files that a rule denies, and writes the workspace and "
+    "a private /tmp. Protected places stay as they are. It has no network, no socket and no other process of yours. "
+    "Opened: what the brackets name, too."
+)
+_SESSION_ONLY = "this session only"
+_GUTTER = 6
+"""Width of the number of a choice."""
 
 
 def times_rows(width: int) -> list[Row]:
@@ -25,48 +33,66 @@ def times_rows(width: int) -> list[Row]:
     return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
 
 
-def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
-    """Return the rows of the possible grants, uncut: each choice with its number."""
+def offered_rows(offer: Offer, width: int, *, usual: Usual, scope: GrantScope = GrantScope.SESSION) -> list[Row]:
+    """Return the rows of the possible grants, uncut: each choice with its number, in columns for what and where.
+
+    With `scope` WORKSPACE, choices that end with the session say so.
+    """
+    choices = [
+        [
+            (safe_line(one_line(pattern.name)), _walls(pattern, choice, scope, usual), pattern.network)
+            for pattern in choice.patterns
+        ]
+        for choice in offer.choices
+    ]
+    max_name = (width - _GUTTER - len(GAP)) // 2
+    column = max((wide for lines in choices for name, _, _ in lines if (wide := cells(name)) <= max_name), default=0)
     rows: list[Row] = []
-    choice_lines = [tuple(_lines(choice, usual)) for choice in offer.choices]
-    names = [cells(safe_line(one_line(name))) for lines in choice_lines for name, may, _ in lines if name and may]
-    column = max((wide for wide in names if wide <= width // 3), default=0)
-    for number, (choice, lines) in enumerate(zip(offer.choices, choice_lines, strict=True), 1):
+    for number, (choice, lines) in enumerate(zip(offer.choices, choices, strict=True), 1):
         gutter = f"  [{number}] "
-        for name, may, tone in lines:
-            label = safe_line(one_line(name))
-            tints = (Tint(0, len(label), Ink.STRONG),)
-            blanks = " " * (column - cells(label)) if name and may else ""
-            rows += line_rows(
-                f"{label}{blanks}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone
-            )
-            gutter = " " * len(gutter)
+        for name, walls, has_network in lines:
+            rows += _pattern_rows(name, walls, width, gutter, column, Tone.WARNING if has_network else Tone.PLAIN)
+            gutter = " " * _GUTTER
         for part in choice.asked_still:
             rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)
-    caches = _caches(usual)
-    if any(pattern.has_caches(caches) for choice in offer.choices for pattern in choice.patterns):
-        rows += prose(f"caches: {', '.join(caches)}", width, tone=Tone.QUIET)
-    if offer.no_program:
-        rows += prose(f"no program with any words: {offer.no_program}", width, tone=Tone.QUIET)
     return rows
 
 
-def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]:
-    """Yield the names that a choice covers, and their effects. Not yet safe to show.
+def explained_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
+    """Return rows that explain the words of the list. Empty if they need no explanation."""
+    return [row for text in _explanations(offer, _caches(usual)) for row in prose(text, width, tone=Tone.QUIET)]
 
-    Consecutive commands with the same effects share one line for them. The workspace is not named, and caches are only
-    named together.
-    """
-    only = "  (cannot be kept: ends with this session)" if choice.session_only else ""
-    caches = _caches(usual)
-    for may, group in groupby(choice.patterns, key=lambda pattern: pattern.may(usual.folder, caches)):
-        patterns = tuple(group)
-        tone = Tone.WARNING if patterns[0].network else Tone.PLAIN
-        if may and len(patterns) > 1:
-            yield from ((pattern.name, "", tone) for pattern in patterns)
-            yield "", f"each {may}{only}", tone
-        else:
-            yield from ((pattern.name, f"  {may}{only}" if may else only, tone) for pattern in patterns)
+
+def _walls(pattern: GrantPattern, choice: GrantChoice, scope: GrantScope, usual: Usual) -> str:
+    """Return the walls and the duration of a pattern, as far as they differ between choices. Safe to show."""
+    ends = _SESSION_ONLY if choice.session_only and scope is GrantScope.WORKSPACE else ""
+    return safe_line(one_line(", ".join(filter(None, (pattern.walls(usual.folder, _caches(usual)), ends)))))
+
+
+def _pattern_rows(name: str, walls: str, width: int, gutter: str, column: int, tone: Tone) -> Iterator[Row]:
+    """Yield the rows of one pattern. If the columns do not fit, `where` gets rows of its own."""
+    tints = (Tint(0, len(name), Ink.STRONG),)
+    if walls and cells(name) <= column and _GUTTER + column + len(GAP) + cells(walls) <= width:
+        line = f"{name}{' ' * (column - cells(name))}{GAP}{walls}"
+        yield from line_rows(line, width, gutter=gutter, tints=tints, tone=tone)
+        return
+    yield from line_rows(name, width, gutter=gutter, tints=tints, tone=tone)
+    if walls:
+        yield from prose(walls, width, gutter=f"{' ' * _GUTTER}{GAP}", tone=tone)
+
+
+def _explanations(offer: Offer, caches: Sequence[str]) -> Iterator[str]:
+    patterns = [pattern for choice in offer.choices for pattern in choice.patterns]
+    if any(pattern.argv for pattern in patterns):
+        yield "*: any further words. Without it: exactly these words."
+    if any(pattern.program and not pattern.argv for pattern in patterns):
+        yield "known command: harness knows that it works on the workspace alone, removes nothing and sets up no later run."
+    if any(pattern.argv or pattern.program for pattern in patterns):
+        yield WORKSPACE_WALLS
+    if any(pattern.has_caches(caches) for pattern in patterns):
+        yield f"caches: {', '.join(caches)}"
+    if offer.no_program:
+        yield f"no program with any words: {offer.no_program}"
 
 
 def _caches(usual: Usual) -> Sequence[str]:

@@ -13,7 +13,7 @@ from harness.terminal.answer_line import Back, Pastes, read_words
 from harness.terminal.choices import Choice
 from harness.terminal.dialog import Dialog, Seat
 from harness.terminal.editor import NotEdited, edited_call, is_editable
-from harness.terminal.grant_list import TIMES, offered_rows, times_rows
+from harness.terminal.grant_list import TIMES, explained_rows, offered_rows, times_rows
 from harness.terminal.keys import Event, Key, Pasted
 from harness.terminal.question import Question, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
@@ -174,17 +174,26 @@ class QuestionDialog(Dialog[Approval]):
             return self._rest()
         offer = self._offer
         extent = "for this session" if scope is GrantScope.SESSION else "in this project"
-        usual = self._question.usual
-        number = self._number(
-            f"allow {extent}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
-        )
+        usual, count = self._question.usual, len(offer.choices)
+        title, keys = f"allow {extent}: what?", f"press 1{f' to {count}' if count > 1 else ''}"
+
+        def rows_at(width: int) -> Sequence[Row]:
+            return offered_rows(offer, width, usual=usual, scope=scope)
+
+        def rows_explained(width: int) -> Sequence[Row]:
+            return (*rows_at(width), *explained_rows(offer, width, usual=usual))
+
+        explains = bool(explained_rows(offer, self._screen.width, usual=usual))
+        number = self._number(title, rows_at, f"{keys}, ? explains" if explains else keys, count)
+        if explains and number == Key(text="?"):
+            number = self._number(title, rows_explained, keys, count)
         if not isinstance(number, int):
             return self._leave_page(number)
         choice, days = offer.choices[number - 1], None
         if choice.session_only:
             scope = GrantScope.SESSION
         elif scope is GrantScope.WORKSPACE:
-            number = self._number("for how long?", lambda width: times_rows(width), len(TIMES))  # noqa: PLW0108
+            number = self._number("for how long?", times_rows, f"press 1 to {len(TIMES)}", len(TIMES))
             if not isinstance(number, int):
                 return self._leave_page(number)
             _, scope, days = TIMES[number - 1]
@@ -193,9 +202,9 @@ class QuestionDialog(Dialog[Approval]):
         )
 
     def _number(
-        self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int
+        self, title: str, rows_at: Callable[[int], Sequence[Row]], keys: str, count: int
     ) -> int | Key | Pasted | Event | Approval:
-        """Show a numbered list. Return the chosen number if all rows were seen; otherwise return the input."""
+        """Show a numbered list and the text `keys`. Return the chosen number if all rows were seen, else the input."""
         self._screen.settle()
         self._clear()
         pages = Pages(self._screen, lambda _: title, rows_at)
@@ -210,7 +219,7 @@ class QuestionDialog(Dialog[Approval]):
             return done
         if not pages.is_current:
             return Event.RETURNED
-        self._prompt(f"press 1{f' to {count}' if count > 1 else ''}; other keys go back")
+        self._prompt(f"{keys}; other keys go back")
         came = self._next(None)
         digits = "123456789"[:count]
         if (

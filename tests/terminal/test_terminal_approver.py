@@ -330,7 +330,7 @@ def test_grant_is_exactly_the_shown_one(touch: Asked, keys: str, scope: GrantSco
     """What it covers and for how long stands on the screen before the key that grants it."""
     with Played(touch) as played:
         played.press(keys[0])
-        played.wait_for("[1] touch made         exactly: writes what it names, no network, ")
+        played.wait_for("[1] touch made")
         played.press(keys[1])
         if keys[2:]:
             played.wait_for("[3] until you revoke it")
@@ -338,8 +338,26 @@ def test_grant_is_exactly_the_shown_one(touch: Asked, keys: str, scope: GrantSco
         approval = played.answer()
     assert (approval.answer, approval.scope, approval.days) == (Answer.YES, scope, days)
     assert [pattern.text for pattern in approval.patterns] == [
-        f"touch made, exactly: writes what it names, no network, in {touch.action.cwd}"
+        f"touch made, in walls: workspace, in {touch.action.cwd}"
     ]
+
+
+def test_walls_of_a_grant_are_explained_before_its_number(touch: Asked) -> None:
+    with Played(touch) as played:
+        played.press("s")
+        played.wait_for("press 1 to 3, ? explains; other keys go back")
+        assert "in walls, workspace: " not in played.text()
+        played.press("?")
+        played.wait_for("in walls, workspace: it reads")
+        played.press("1")
+        approval = played.answer()
+    assert (approval.answer, approval.scope, len(approval.patterns)) == (Answer.YES, GrantScope.SESSION, 1)
+
+
+def test_grant_that_ends_with_the_session_says_so_in_the_offer_for_the_project(root: str) -> None:
+    with Played(asked(root, "write_file", {"path": "a.py", "content": "x"})) as played:
+        played.press("p")
+        played.wait_for("all edits in the workspace  this session only")
 
 
 def test_enter_sent_with_the_words_is_reported(touch: Asked) -> None:
@@ -370,7 +388,7 @@ def test_comment_can_accompany_a_grant(touch: Asked) -> None:
 @at_once(
     ("1", "/src/b.py", "[1] edits of src/b.py"),
     ("2", "/src/**", "[2] edits in src/"),
-    ("3", "/**", "[3] all edits in the workspace  (cannot be kept: ends with this session)"),
+    ("3", "/**", "[3] all edits in the workspace"),
 )
 def test_files_have_wider_choices(root: str, key: str, path: str, shown: str) -> None:
     """The folder, and all edits in the workspace: each stands on the screen with its number."""
@@ -437,7 +455,7 @@ def test_unkeepable_grant_is_not_offered_for_the_project(root: str) -> None:
         played.rest()
         assert ("[s]" in played.key_line(), "[p]" in played.key_line()) == (True, False)
         played.press("s")
-        played.wait_for("[2] mcp__srv__do with any arguments  (cannot be kept: ends with this session)")
+        played.wait_for("[2] mcp__srv__do with any arguments")
         played.press("n")
         assert played.is_open
 

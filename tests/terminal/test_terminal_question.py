@@ -15,7 +15,7 @@ from rows import all_rows
 
 from harness.actions import Access, Decision, ToolBounds, Unconfined
 from harness.gate.approval import Approval
-from harness.grant_pattern import GrantPattern
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import GrantChoice, Offer
@@ -39,7 +39,7 @@ from harness.terminal.choices import (
     said_keys,
 )
 from harness.terminal.editor import _new_texts, _sections, _split, is_editable
-from harness.terminal.grant_list import offered_rows
+from harness.terminal.grant_list import explained_rows, offered_rows
 from harness.terminal.question import Question, Usual, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
 from harness.terminal.row_text import WRAPPED, cells, rows_of
@@ -385,52 +385,96 @@ def _file(path: str, access: Access = Access.WRITE) -> GrantPattern:
 
 
 GRANTS = [
-    ([_command("touch a")], ["  [1] touch a  exactly: writes the workspace, no network"]),
-    (
-        [_command("make", program=True, folder="/w/src")],
-        ["  [1] make *  in walls: writes the workspace, no network, in src/"],
-    ),
+    ([_command("touch a")], ["  [1] touch a  in walls: workspace"]),
+    ([_command("make", program=True, folder="/w/src")], ["  [1] make *  in walls: workspace, in src/"]),
     (
         [_command("make", program=True, network=True, folder="/elsewhere")],
-        [
-            "  [1] make *  in walls: writes the workspace, caches, reaches the network, in /elsewhere",
-            "  caches: ~/.cache, ~/.npm",
-        ],
+        ["  [1] make *  in walls: opened (network, writes caches), in /elsewhere"],
     ),
     (
         [_command("git add", program=True), _command("python3", program=True), _command("ls")],
         [
-            "  [1] git add *",
-            "      python3 *",
-            "      each in walls: writes the workspace, no network",
-            "      ls  exactly: writes the workspace, no network",
+            "  [1] git add *  in walls: workspace",
+            "      python3 *  in walls: workspace",
+            "      ls         in walls: workspace",
         ],
     ),
-    ([_command("", program=True)], ["  [1] any known command  in walls: writes the workspace, no network"]),
+    ([_command("", program=True)], ["  [1] any known command  in walls: workspace"]),
     (
         [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
-        [r"  [1] A=... x '[2]\x1b' y *  in walls: writes the workspace, /srv, no network, could read or change .env"],
+        [r"  [1] A=... x '[2]\x1b' y *  in walls: opened (writes /srv), without protection of .env"],
+    ),
+    (
+        [replace(_command("x " + "y" * 96), hosts=("a.org", "b.org"), write=("build/",))],
+        [f"  [1] x {'y' * 96}", "        in walls: opened (network a.org, b.org), writes only build/"],
     ),
     ([_file("/a.py"), _file("/src/**")], ["  [1] edits of a.py", "      edits in src/"]),
     ([_file("/**"), _file("/b", Access.READ)], ["  [1] all edits in the workspace", "      reads of b"]),
 ]
+HERE = Usual(folder="/w", write=(".", "~/.cache", "~/.npm"))
 
 
 @all_rows(("patterns", "rows"), GRANTS)
 def test_choice_lists_everything_it_grants(patterns: list[GrantPattern], rows: list[str]) -> None:
-    usual = Usual(folder="/w", write=(".", "~/.cache", "~/.npm"))
     offer = Offer(choices=(GrantChoice(name="", patterns=tuple(patterns)),))
-    assert [row.text for row in offered_rows(offer, 200, usual=usual)] == rows
+    assert [row.text for row in offered_rows(offer, 200, usual=HERE)] == rows
 
 
-def test_limits_of_a_choice_are_shown() -> None:
-    choices = GrantChoice(name="", patterns=(_file("/a"),), session_only=True, asked_still=("git push",))
-    offer = Offer(choices=(choices,), no_program="python reads what is fed to it")
-    assert [row.text for row in offered_rows(offer, 200, usual=Usual())] == [
-        "  [1] edits of a  (cannot be kept: ends with this session)",
+OFFER = Offer(
+    choices=(
+        GrantChoice(name="", patterns=(_command("make test"),), asked_still=("git push",)),
+        GrantChoice(name="", patterns=(_command("make", program=True, network=True),)),
+        GrantChoice(name="", patterns=(_file("/**"), _command("", program=True)), session_only=True),
+    ),
+    no_program="python reads what is fed to it",
+)
+
+
+def _offered(width: int, *, scope: GrantScope = GrantScope.SESSION) -> list[str]:
+    return [row.text for row in offered_rows(OFFER, width, usual=HERE, scope=scope)]
+
+
+def test_offer_has_a_column_for_what_and_one_for_where() -> None:
+    assert _offered(78) == [
+        "  [1] make test                   in walls: workspace",
         "      asked about still: git push",
-        "  no program with any words: python reads what is fed to it",
+        "  [2] make *                      in walls: opened (network, writes caches)",
+        "  [3] all edits in the workspace",
+        "      any known command           in walls: workspace",
     ]
+
+
+def test_narrow_offer_wraps_in_columns_or_gives_each_a_row() -> None:
+    assert _offered(38) == [
+        "  [1] make test  in walls: workspace",
+        "      asked about still: git push",
+        "  [2] make *",
+        "        in walls: opened (network,",
+        "        writes caches)",
+        "  [3] all edits in the workspace",
+        "      any known command",
+        "        in walls: workspace",
+    ]
+
+
+def test_offer_for_a_project_names_what_ends_with_the_session() -> None:
+    rows = [row for row in _offered(78, scope=GrantScope.WORKSPACE) if row.endswith("this session only")]
+    assert rows == [
+        "  [3] all edits in the workspace  this session only",
+        "      any known command           in walls: workspace, this session only",
+    ]
+
+
+def test_constants_of_an_offer_are_explained_on_request() -> None:
+    explained = [row.text for row in explained_rows(OFFER, 300, usual=HERE)]
+    beginnings = (
+        "*: any",
+        "known command: ",
+        "in walls, workspace: ",
+        "caches: ~/.cache, ~/.npm",
+        "no program with any words: py",
+    )
+    assert [row.strip().startswith(text) for row, text in zip(explained, beginnings, strict=True)] == [True] * 5
 
 
 @all_rows(

@@ -8,6 +8,7 @@ from harness.grant_pattern import GrantScope
 from harness.plugin import HelpGroup, SlashCommand
 from harness.policy.session_grants import Grant
 from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
@@ -45,18 +46,35 @@ def _grant_named(held_grants: tuple[Grant, ...], identity: str) -> Grant:
     return match
 
 
+_COLUMNS = (
+    Column(name="grant"),
+    Column(name="what", folds=True),
+    Column(name="where", folds=True, leaves=True),
+    Column(name="for", folds=True),
+    Column(name="given at", folds=True, spare=1),
+)
+
+
 def _list(conversation: Conversation, held_grants: tuple[Grant, ...]) -> None:
-    for grant in held_grants:
-        lifetime = f"until {grant.until}" if grant.until else "always in this workspace"
-        scope = "this session" if grant.scope is GrantScope.SESSION else lifetime
-        when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
-        conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", max_characters=2_000)
-        if asleep := asleep_words(grant):
-            conversation.say_line(f"    {asleep}", Tone.WARNING)
+    if held_grants:
+        root = conversation.place.workspace.root
+        rows = (TableRow(cells=_cells(grant, root)) for grant in held_grants)
+        conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(rows)))
+    for words in filter(None, map(asleep_words, held_grants)):
+        conversation.say_line(words, Tone.WARNING)
     if not held_grants:
         conversation.say("nothing is granted beyond the policy", Tone.QUIET)
     if conversation.plans and held_grants:
         conversation.say("in plan mode only those to read count", Tone.QUIET)
+
+
+def _cells(grant: Grant, root: str) -> tuple[str, ...]:
+    is_of_session = grant.scope is GrantScope.SESSION
+    lifetime = (
+        "this session" if is_of_session else f"until {grant.until}" if grant.until else "always in this workspace"
+    )
+    origin = f"call {grant.origin.line}" if is_of_session else str(grant.origin)
+    return grant.id, grant.pattern.name, grant.pattern.walls(root), lifetime, origin
 
 
 def asleep_words(grant: Grant) -> str:

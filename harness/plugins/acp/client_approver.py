@@ -25,7 +25,7 @@ from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.record import replace
 from harness.session.approver.standing_question import AskOutside, StandingQuestion
-from harness.terminal.grant_list import offered_rows
+from harness.terminal.grant_list import explained_rows, offered_rows
 from harness.terminal.question import Question, Usual, by_model, question_rows
 from harness.terminal.question_help import facet_rows
 from harness.terminal.row_text import Row
@@ -148,7 +148,7 @@ def _texts(rows: tuple[Row, ...] | list[Row]) -> Iterator[str]:
 
 def _granted_texts(offer: Offer) -> Iterator[str]:
     yield "what may be allowed for this session:"
-    yield from _texts(offered_rows(offer, WIDTH, usual=Usual()))
+    yield from _texts((*offered_rows(offer, WIDTH, usual=Usual()), *explained_rows(offer, WIDTH, usual=Usual())))
 
 
 def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[PermissionOption]:
