@@ -43,6 +43,9 @@ from harness.text.visible import visible_line
 
 EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}
+_SUMMED = {"restored": "restores", "removed": "removes", "refused": "leaves", "not undone": "cannot"}
+MOST_REASONS = 3
+"""Maximum number of reasons in a summary, for files that are left and for those that cannot be undone."""
 _TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
 
 Ended = StepOutcome | Unrestorable
@@ -261,6 +264,27 @@ def _tell(
     if log is not None:
         console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)
     return code
+
+
+def undo_summary(outcomes: Iterable[Ended]) -> str:
+    """Return the planned effects of an undo in one line: `restores 2, removes 1, leaves 1 (a.txt: changed since)`."""
+    counts = {"restores": 0, "removes": 0, "leaves": 0, "cannot": 0}
+    reasons: dict[str, list[str]] = {"leaves": [], "cannot": []}
+    for outcome in outcomes:
+        fields = _fields(outcome)
+        word = _SUMMED.get(str(fields["result"]))
+        if word is None:
+            continue
+        counts[word] += 1
+        if word in reasons:
+            subject = visible_line(str(fields.get("path", fields.get("command"))), 60)
+            reasons[word].append(f"{os.path.basename(subject)}: {visible_line(str(fields['detail']), 100)}")
+    parts = []
+    for word, count in counts.items():
+        reason = "; ".join(reasons.get(word, [])[:MOST_REASONS])
+        if count:
+            parts.append(f"{word} {count}{f' ({reason})' if reason else ''}")
+    return ", ".join(parts)
 
 
 def undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:

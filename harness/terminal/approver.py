@@ -25,6 +25,7 @@ from harness.terminal.question import Asker, Question, Usual, by_model, question
 from harness.terminal.question_dialog import QuestionDialog
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
+from harness.terminal.undo_dialog import UndoChoice, UndoDialog, UndoQuestion
 from harness.terminal.user_question_dialog import UserQuestionDialog
 from harness.text.visible import visible_line
 from harness.tools.ask_user import Replied, UserAnswer, UserQuestion
@@ -126,6 +127,20 @@ class TerminalApprover:
                 return PlacesAnswer.NOBODY
             finally:
                 self._screen.keep()  # the changes stay on the screen
+                self._screen.settle()
+                self._last = self._monotonic()
+
+    def ask_undo(self, question: UndoQuestion) -> UndoChoice:
+        """Ask how far to go back. A failure counts as no answer, and changes nothing."""
+        with self._paused():
+            try:
+                self._screen.settle()
+                with self._seat() as seat:
+                    return UndoDialog(question, seat).answer(away_since=self._last, began=self._monotonic())
+            except (OSError, KeyboardInterrupt):
+                return UndoChoice.NOTHING
+            finally:
+                self._screen.keep()  # the list stays on the screen
                 self._screen.settle()
                 self._last = self._monotonic()
 

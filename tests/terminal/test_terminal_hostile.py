@@ -526,7 +526,7 @@ def test_prompt_and_its_questions_never_obey_hostile_text(prompt: PlayedTerminal
             prompt.wait_until(lambda: not at_prompt(prompt), f"{line} is not in the line")
             prompt.send(ENTER)
             if line == "/undo":
-                answer(prompt, "undo", 1, "n")
+                answer(prompt, "undo", 1, "d", "v", "c")
             if line in OPEN_A_MENU:
                 prompt.wait_until(lambda: prompt.before_cursor().endswith(" "), "no menu was opened")
                 prompt.send(ESC)

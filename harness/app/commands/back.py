@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.sessions import held_now, switch
+from harness.app.commands.taken_back import TakenBack
 from harness.errors import UsageError
 from harness.loop.compaction import split_summary, without_turn
 from harness.messages import Role
@@ -46,6 +47,8 @@ def _typed(text: str) -> str:
 def back(conversation: Conversation, rest: str) -> None:
     """Begin a session with the conversation before a message, and put that message on the input line.
 
+    If files were changed since, ask whether to take back the conversation, the files, or both.
+
     Raises UsageError, LogError.
     """
     messages_of_person = tuple(said_by_person(conversation))
@@ -61,14 +64,17 @@ def back(conversation: Conversation, rest: str) -> None:
     messages = carried.rebuilt.messages
     if len(messages) <= chosen.place or messages[chosen.place].role is not Role.USER:
         raise UsageError("the log holds the conversation otherwise than it is; /fork goes on from what it holds")
-    kept_messages = (*messages[: chosen.place], *without_turn(messages[chosen.place]))
-    switch(
-        conversation,
-        replace(carried, rebuilt=replace(carried.rebuilt, messages=kept_messages, unknown_calls=())),
-        in_words=False,
-    )
-    conversation.draft = chosen.words
-    conversation.say(f"back to before your message {rest}; files stay as they are", Tone.QUIET)
+    files = TakenBack(conversation, conversation.turns.calls_since(len(messages_of_person) - int(rest) + 1))
+    choice = files.ask()
+    if choice.takes_conversation:
+        kept_messages = (*messages[: chosen.place], *without_turn(messages[chosen.place]))
+        rebuilt = replace(carried.rebuilt, messages=kept_messages, unknown_calls=())
+        switch(conversation, replace(carried, rebuilt=rebuilt), in_words=False)
+        conversation.draft = chosen.words
+        stay = "" if choice.takes_files else "; files stay as they are"
+        conversation.say(f"back to before your message {rest}{stay}", Tone.QUIET)
+    if choice.takes_files:
+        files.take_back()
 
 
 def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:

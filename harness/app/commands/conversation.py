@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from harness.actions import Action, Effects
-from harness.app.commands.notes_to_model import NotesToModel, is_unanswered
+from harness.app.commands.notes_to_model import NotesToModel
+from harness.app.commands.turns import Turns
 from harness.audit.helper_tree import HelperTree
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
@@ -25,6 +26,7 @@ from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
+from harness.terminal.undo_dialog import UndoChoice, UndoQuestion
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
@@ -39,42 +41,6 @@ class Spent(Record):
     """Cost in dollars. `None` if unknown."""
 
 
-class Turns:
-    """The turns of one session, newest last. Each turn is a list of call numbers."""
-
-    def __init__(self, origin: str = "") -> None:
-        """Create it. `origin` is the session that this one continues, or empty."""
-        self.origin = origin
-        self._calls: list[list[int]] = []
-
-    def begin_session(self, origin: str) -> None:
-        """Forget every turn, because a new session begins. `origin` is the session that it continues."""
-        self.origin = origin
-        self._calls.clear()
-
-    def begin(self, session: Session) -> None:
-        """Note that the user is about to send a message. If the previous message got no answer, its turn continues."""
-        if not (is_unanswered(session.messages) and self._calls):
-            self._calls.append([])
-
-    def record(self, record: LogRecord) -> None:
-        """Note a call of the current turn, unless the user made the call. An observer of the log."""
-        number, whose = record.get("call"), record.get("by")
-        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
-            self._calls[-1].append(number)
-
-    def forget(self) -> None:
-        """Forget every turn."""
-        self._calls.clear()
-
-    def pop(self) -> list[int] | None:
-        """Remove the last turn, and return its calls.
-
-        `None` if that turn belongs to the session that this one continues.
-        """
-        return self._calls.pop() if self._calls else None
-
-
 class Conversation:
     """One conversation at the prompt, with everything that a slash command may need."""
 
@@ -84,25 +50,26 @@ class Conversation:
         running: RunningSession,
         screen: Screen,
         approver: Approver,
+        ask_undo: Callable[[UndoQuestion], UndoChoice],
         session: Session,
-        turns: Turns,
         showing: Callable[[Callable[[str], None], bool], AbstractContextManager[None]],
         policy_named: str | Sequence[str] | None,
         policy_sha256: str | None,
     ) -> None:
         """Create it. `showing` returns a `with` block that displays the output of a user's command by a function.
 
-        The flag of `showing` tells whether the command gets the terminal. `policy_named` and `policy_sha256` are the
-        values of --policy and --policy-sha256.
+        The flag of `showing` tells whether the command gets the terminal. `ask_undo` asks how far to go back.
+        `policy_named` and `policy_sha256` are the values of --policy and --policy-sha256.
         """
         self.running = running
         self.place = running.place
         self.tools = running.tools
         self.screen = screen
         self.approver = approver
+        self.ask_undo = ask_undo
         self.agent = running.agent
         self.session = session
-        self.turns = turns
+        self.turns = Turns(running.log.path, session)
         self.header = running.header
         self.showing = showing
         self.policy_named = policy_named
@@ -213,13 +180,10 @@ class Conversation:
             case _:
                 pass
 
-    def begin(self, session: Session, origin: str) -> None:
-        """Continue with `session`, which continues the session named `origin`.
-
-        Pending notes for the model are dropped.
-        """
+    def begin(self, session: Session) -> None:
+        """Continue with `session`. Pending notes for the model are dropped. Raises LogError."""
         self.session = session
-        self.turns.begin_session(origin)
+        self.turns = Turns(self.agent.log.path, session)
         self.spent.clear()
         self.decision = self.answer = self.stop = None
         self.forget_notes()

@@ -1,4 +1,4 @@
-"""/diff: the changes of this session to files, from the first content to the present one."""
+"""/diff: the changes of this conversation to files, from the first content to the present one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from harness.actions import Access
 from harness.app.commands.conversation import Conversation
+from harness.app.commands.turns import PastSession
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
@@ -37,26 +38,22 @@ def diff(conversation: Conversation, rest: str) -> None:
     """Show the changes. With `--stat`, only count lines. Raises UsageError and LogError."""
     if rest not in ("", "--stat"):
         raise UsageError("usage: /diff, or /diff --stat")
-    steps = changes_to_undo(_records(conversation), conversation.session.identity)
+    steps = [
+        step for part in reversed(conversation.turns.parts) for step in changes_to_undo(_records(part), part.session)
+    ]
     files = changed_files([step for step in steps if isinstance(step, Undoable)])
     images = BeforeImages(conversation.place.state.before_images)
     for file in files:
         _show(conversation, file, images, stat=rest == "--stat")
     if not files:
-        conversation.say(f"this session changed no file by {' or '.join(shipped_that(Does.WRITES))}", Tone.QUIET)
-    if origin := conversation.turns.origin:
-        conversation.say_line(
-            f"not shown: what session {origin} changed, from which this one goes on; `harness audit files --session {origin}`",
-            Tone.QUIET,
-        )
+        conversation.say(f"this conversation changed no file by {' or '.join(shipped_that(Does.WRITES))}", Tone.QUIET)
     for step in reversed(steps):
         if isinstance(step, Unrestorable):
             _tell_unknown(conversation, step)
 
 
-def _records(conversation: Conversation) -> list[LogRecord]:
-    session = conversation.session.identity
-    session_records = (record for record in read_log(conversation.agent.log.path) if record["session"] == session)
+def _records(part: PastSession) -> list[LogRecord]:
+    session_records = (record for record in read_log(part.log) if record["session"] == part.session)
     return [record for record in session_records if record["kind"] in _KINDS]
 
 
@@ -87,7 +84,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
         conversation.say_line(f"{name}  {calls}: the earlier content is not saved", Tone.WARNING)
         return
     try:
-        now = _content(conversation, file.path)
+        now = content_now(conversation, file.path)
     except (OSError, ToolError) as error:
         problem = error.strerror if isinstance(error, OSError) else str(error)
         conversation.say_line(f"{name}  {calls}: cannot be read now: {problem}", Tone.WARNING)
@@ -105,7 +102,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
         conversation.screen.diff(conversation.masked(diff.text(MOST_LINES)), name)
 
 
-def _content(conversation: Conversation, path: str) -> bytes | None:
+def content_now(conversation: Conversation, path: str) -> bytes | None:
     """Return the present content of a file. `None` if it is missing.
 
     Raises OSError and ToolError, also if the path is a link or a device.
@@ -121,7 +118,7 @@ COMMANDS = (
     SlashCommand(
         name="/diff",
         arguments="[--stat]",
-        summary="what this session changed in files",
+        summary="what this conversation changed in files",
         group=HelpGroup.WORK,
         run=diff,
         effect=Effect.SHOWS,

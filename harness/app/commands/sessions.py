@@ -82,7 +82,7 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
             agent.gate.grants.revoke(grant)
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
-    conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.session.session)
+    conversation.begin(agent.start(carried=messages, origin=carried.origin))
     for line in carried_lines(carried, header) if in_words else ():
         conversation.say(line.text, line.tone)
 

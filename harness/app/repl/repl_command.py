@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Action
 from harness.app.commands.context import usage_in_words
-from harness.app.commands.conversation import Conversation, Turns
+from harness.app.commands.conversation import Conversation
 from harness.app.commands.grants import asleep_words
 from harness.app.commands.mode import Mode, mode_of, next_mode
 from harness.app.commands.model import take_settings
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from harness.log.vocabulary import PlacesAnswer
     from harness.process.lent_terminal import LentTerminal
     from harness.terminal.completion import Menus
+    from harness.terminal.undo_dialog import UndoChoice, UndoQuestion
     from harness.tools.ask_user import UserAnswer, UserQuestion
 
 
@@ -239,6 +240,9 @@ class Repl:
     def _ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
         return self._asking.at_terminal.ask_places(question)
 
+    def _ask_undo(self, question: UndoQuestion) -> UndoChoice:
+        return self._asking.at_terminal.ask_undo(question)
+
     def _begin(self, arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation to continue, if there is one. Raises LogError."""
         header = self._running.header
@@ -255,8 +259,8 @@ class Repl:
             running=self._running,
             screen=self._screen,
             approver=self._ask,
+            ask_undo=self._ask_undo,
             session=session,
-            turns=Turns(carried.session.session if carried else ""),
             showing=self._terminal.showing,
             policy_named=arguments.policy,
             policy_sha256=arguments.policy_sha256,

@@ -137,7 +137,7 @@ def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Progra
 
 
 def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, start: Start) -> None:
-    """What a command did is told; the conversation is shorter whatever the answer; no record is lost."""
+    """What a command did is told; the conversation goes back alone or with the files; no record is lost."""
     file = program.workspace / "a.txt"
     file.write_text("old\n")
     read = Reply(calls=(call("read_file", path="a.txt"),))
@@ -151,14 +151,15 @@ def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, s
     )
     prompt.ask("say hello", "Hello.")
     for times, (answer, told, content) in enumerate(
-        (("n", "the files stay as they are", "new\n"), ("y", "restored       a.txt", "new\n")), 1
+        (("c", "forgotten: write it", "new\n"), ("y", "restored       a.txt", "new\n")), 1
     ):
         prompt.type("write it")
         for tool in ("write_file", "bash"):
             prompt.press(tool, "y", times=times)
         prompt.wait_for(done[times - 1].text)
-        prompt.say("/undo", "forgotten: write it")
+        prompt.type("/undo")
         prompt.press("undo", answer, times=times)
+        prompt.wait_count("forgotten: write it", times)
         prompt.wait_for(told)
         prompt.wait_prompt()
         assert file.read_text() == content

@@ -1,0 +1,110 @@
+"""The question how far to go back: the conversation, the files, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+
+from harness.record import Record
+from harness.terminal.choices import NEXT, VIEW, Choice
+from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.diff_drawing import diff_rows
+from harness.terminal.keys import Event
+from harness.terminal.row_text import Row, prose, rows_of
+from harness.terminal.styles import Line
+
+TITLE = "undo asks"
+_BOTH = Choice(key="y", word="both", does="takes back the conversation and the files")
+_FILES = Choice(key="f", word="files", does="takes back the files; the conversation stays")
+_TALK = Choice(key="c", word="conversation", does="takes back the conversation; the files stay")
+_DIFF = Choice(key="d", word="diff", does="shows the lines that would change")
+_NOTHING = Choice(key="n", word="nothing", does="leaves all as it is")
+_HELP = Choice(key="?", word="help", does="says what the keys do")
+
+
+class UndoChoice(Enum):
+    """The parts of a turn that the user takes back."""
+
+    BOTH = "both"
+    FILES = "files"
+    CONVERSATION = "conversation"
+    NOTHING = "nothing"
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files are taken back."""
+        return self in (UndoChoice.BOTH, UndoChoice.FILES)
+
+    @property
+    def takes_conversation(self) -> bool:
+        """Whether messages are taken back."""
+        return self in (UndoChoice.BOTH, UndoChoice.CONVERSATION)
+
+
+class UndoQuestion(Record):
+    """The question. Its texts are safe to show, except for the diffs."""
+
+    summary: str
+    """The numbers of files to restore, remove and leave, and the reasons."""
+    lines: tuple[Line, ...]
+    """One line for each file."""
+    diffs: Callable[[], Sequence[tuple[str, str]]]
+    """Returns the name and the diff of each file with text."""
+
+
+class UndoDialog(Dialog[UndoChoice]):
+    """Asks how far to go back; see Dialog. Taking files back requires that the whole list was seen."""
+
+    def __init__(self, question: UndoQuestion, seat: Seat) -> None:
+        """Use the question, and the user's devices in `seat`."""
+        super().__init__(seat, lambda _: TITLE, lambda width: tuple(_rows(question, width)), waits=_BOTH)
+        self._question = question
+
+    @property
+    def _notice(self) -> str:
+        return TITLE
+
+    @property
+    def _choices(self) -> Sequence[Choice]:
+        is_seen = self._pages.is_seen
+        works = {NEXT: bool(self._pages.rows_left), _BOTH: is_seen, _FILES: is_seen}
+        works |= dict.fromkeys((_TALK, _DIFF, _NOTHING, VIEW, _HELP), True)
+        return [choice for choice, does in works.items() if does]
+
+    @property
+    def _also(self) -> str:
+        return "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
+
+    def _end_answer(self, by: Event) -> UndoChoice:  # noqa: ARG002 - any of them leaves all as it is
+        return UndoChoice.NOTHING
+
+    def _on_key(self, key: str) -> UndoChoice | None:
+        match key:
+            case "n" | "esc" | "end":
+                return UndoChoice.NOTHING
+            case "c":
+                return UndoChoice.CONVERSATION
+            case "y" if self._is_seen():
+                return UndoChoice.BOTH
+            case "f" if self._is_seen():
+                return UndoChoice.FILES
+            case "d":
+                self._clear()
+                self._write(tuple(_diff_rows(self._question.diffs(), self._screen.width - 1)))
+                return self._rest()
+            case _:
+                return self._rest_of_burst()
+
+
+def _rows(question: UndoQuestion, width: int) -> Iterator[Row]:
+    yield from prose(question.summary, width)
+    for line in question.lines:
+        yield from rows_of(line.text, width, gutter="  ", tone=line.tone)
+
+
+def _diff_rows(diffs: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:
+    for name, diff in diffs:
+        yield from prose(name, width)
+        yield from diff_rows(diff, name, width, margin="    ")
+    if not diffs:
+        yield from prose("no file has lines to show", width)

@@ -1,0 +1,116 @@
+"""/undo, /back and /diff at the prompt, through all the sessions that a conversation was in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from repl_scene import Start, prompts
+
+from harness.models.scripted import Reply, call, replies
+
+if TYPE_CHECKING:
+    from program import Program
+
+pytestmark = pytest.mark.terminal
+
+AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    with prompts(program) as starting:
+        yield starting
+
+
+def policy(program: Program) -> tuple[str, str]:
+    path = program.home / "auto.toml"
+    path.write_text(AUTO)
+    return "--policy", str(path)
+
+
+def write(name: str, content: str) -> Reply:
+    return Reply(calls=(call("write_file", path=name, content=content),))
+
+
+def turns(*pairs: tuple[Reply, str]) -> list[Reply]:
+    return [reply for change, answer in pairs for reply in (change, Reply(text=answer))]
+
+
+def test_undo_and_diff_follow_a_conversation_into_the_next_process(program: Program, start: Start) -> None:
+    file = program.workspace / "a.txt"
+    with_policy = policy(program)
+    prompt = start(
+        replies(*turns((write("a.txt", "one\n"), "First."), (write("a.txt", "two\n"), "Second."))), *with_policy
+    )
+    prompt.ask("a", "First.")
+    prompt.ask("b", "Second.")
+    assert prompt.leave() == 0
+    prompt = start(replies(Reply(text="Third.")), *with_policy, "-c")
+    prompt.say("/diff", "a.txt  [call 1, 2]: new, +1 -0 lines")
+    prompt.type("/undo")
+    prompt.press("undo", "y")
+    prompt.wait_for("forgotten: b")
+    prompt.wait_for("restored       a.txt")
+    assert file.read_text() == "one\n"
+    prompt.ask("what is left?", "Third.")
+    assert "Second." not in str(program.players[1].requests[-1])
+    assert prompt.leave() == 0
+    prompt = start(replies(), *with_policy, "-c")
+    prompt.say("/undo", "forgotten: what is left?")
+    prompt.type("/undo")
+    prompt.press("undo", "y")
+    prompt.wait_for("forgotten: a")
+    prompt.wait_for("removed        a.txt")
+    assert not file.exists(), "a turn two sessions ago"
+    prompt.say("/undo", "there is no turn to undo")
+    assert prompt.leave() == 0
+    assert program.run("audit", "verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "content", "words"),
+    [
+        pytest.param("y", "one\n", "back to before your message 2", id="both"),
+        pytest.param("c", "three\n", "back to before your message 2; files stay as they are", id="the conversation"),
+        pytest.param("f", "one\n", "restored       a.txt", id="the files"),
+        pytest.param("n", "three\n", "", id="nothing"),
+    ],
+)
+def test_back_takes_back_the_chosen_part(program: Program, start: Start, key: str, content: str, words: str) -> None:
+    script = turns(*((write("a.txt", f"{word}\n"), f"{word.title()}.") for word in ("one", "two", "three")))
+    prompt = start(replies(*script, Reply(text="End.")), *policy(program))
+    for number, word in enumerate(("one", "two", "three"), 1):
+        prompt.ask(f"message {number}", f"{word.title()}.")
+    prompt.type("/back 2")
+    prompt.wait_question("undo")
+    prompt.wait_for("restores 2")
+    prompt.press("undo", key)
+    if words:
+        prompt.wait_for(words)
+    if key in "yc":
+        prompt.wait_until(lambda: prompt.cursor_row() == "> message 2", "the words are not in the line")
+        prompt.send("\x15")
+    prompt.ask("bye", "End.")
+    assert (program.workspace / "a.txt").read_text() == content
+    sent = str(program.players[0].requests[-1]["messages"])
+    assert ("One." in sent, "Two." in sent) == (True, key in "fn")
+    assert prompt.leave() == 0
+    assert program.run("audit", "verify").code == 0
+
+
+def test_diff_key_shows_the_lines_that_would_change(program: Program, start: Start) -> None:
+    (program.workspace / "a.txt").write_text("before\n")
+    read = Reply(calls=(call("read_file", path="a.txt"),))
+    prompt = start(replies(read, *turns((write("a.txt", "after\n"), "Written."))), *policy(program))
+    prompt.ask("write", "Written.")
+    prompt.type("/undo")
+    prompt.press("undo", "d")
+    prompt.wait_for("1 - after")
+    prompt.wait_for("1 + before")
+    prompt.wait_keys()
+    prompt.send("n")
+    prompt.wait_prompt()
+    assert (program.workspace / "a.txt").read_text() == "after\n"
+    assert prompt.leave() == 0
