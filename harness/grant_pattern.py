@@ -102,9 +102,9 @@ class GrantPattern(Record):
             outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside the workspace"]
         elif self.has_caches(caches):
             outside = [*(place for place in outside if place not in caches), "caches"]
-        opened = ["network"] if self.network else [f"network {', '.join(self.hosts)}"] if self.hosts else []
+        opened = ["network: any host"] if self.network else [f"network {', '.join(self.hosts)}"] if self.hosts else []
         opened += [f"writes {', '.join(outside)}"] if outside else []
-        text = f"in walls: opened ({', '.join(opened)})" if opened else "in walls: workspace"
+        text = f"in walls: opened ({'; '.join(opened)})" if opened else "in walls: workspace"
         if inside and "." not in inside:
             text = f"{text}, writes only {', '.join(inside)}"
         if self.exposes:

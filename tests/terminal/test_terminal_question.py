@@ -389,7 +389,7 @@ GRANTS = [
     ([_command("make", program=True, folder="/w/src")], ["  [1] make *  in walls: workspace, in src/"]),
     (
         [_command("make", program=True, network=True, folder="/elsewhere")],
-        ["  [1] make *  in walls: opened (network, writes caches), in /elsewhere"],
+        ["  [1] make *  in walls: opened (network: any host; writes caches), in /elsewhere"],
     ),
     (
         [_command("git add", program=True), _command("python3", program=True), _command("ls")],
@@ -435,10 +435,10 @@ def _offered(width: int, *, scope: GrantScope = GrantScope.SESSION) -> list[str]
 
 
 def test_offer_has_a_column_for_what_and_one_for_where() -> None:
-    assert _offered(78) == [
+    assert _offered(90) == [
         "  [1] make test                   in walls: workspace",
         "      asked about still: git push",
-        "  [2] make *                      in walls: opened (network, writes caches)",
+        "  [2] make *                      in walls: opened (network: any host; writes caches)",
         "  [3] all edits in the workspace",
         "      any known command           in walls: workspace",
     ]
@@ -449,8 +449,8 @@ def test_narrow_offer_wraps_in_columns_or_gives_each_a_row() -> None:
         "  [1] make test  in walls: workspace",
         "      asked about still: git push",
         "  [2] make *",
-        "        in walls: opened (network,",
-        "        writes caches)",
+        "        in walls: opened (network: any",
+        "        host; writes caches)",
         "  [3] all edits in the workspace",
         "      any known command",
         "        in walls: workspace",
