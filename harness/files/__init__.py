@@ -14,6 +14,8 @@ They rest on:
     before_images.py, undo.py  earlier contents of files, and how to restore them
     protected_places.py        files that other programs read or run, compared before and after a command; with
                                place_walk.py, place_looks.py and places_put_back.py
+    tree_watch.py              changes of all files by a command: a look before it and one after; with tree_looks.py,
+                               left_out.py, tree_changes.py, segments.py, git_index.py and git_contents.py
     baselines.py               files that the model has read in this session
     trees.py, repository.py    names of files below a folder, and the git settings that apply there
 

@@ -153,10 +153,18 @@ def exclude_file(top: str) -> str:
     return os.path.join(git_folders[1], "info", "exclude") if isinstance(git_folders, tuple) else ""
 
 
+def git_folders(top: str) -> tuple[str, str] | None:
+    """Return the data folders of the repository at `top`: its own, and the one shared by all worktrees.
+
+    `None` unless git certainly recognizes them.
+    """
+    folders = _data_of(top) if os.path.lexists(os.path.join(top, ".git")) else None
+    return folders if isinstance(folders, tuple) and _is_surely_one(*folders) else None
+
+
 def is_repository(folder: str) -> bool:
     """Return whether git certainly recognizes this folder as the top of a repository. False in case of doubt."""
-    git_folders = _data_of(folder) if os.path.lexists(os.path.join(folder, ".git")) else None
-    return isinstance(git_folders, tuple) and _is_surely_one(*git_folders)
+    return git_folders(folder) is not None
 
 
 _SHARED = ("objects", "refs", "logs", "lfs", "rr-cache")

@@ -54,7 +54,9 @@ def untracked_files(
     repositories are not entered, because git adds none of their files.
     """
     names: list[str] = []
-    waiting: list[tuple[str, Sequence[tuple[int, Patterns]], bool]] = [("", [(0, _read(exclude_file))], False)]
+    waiting: list[tuple[str, Sequence[tuple[int, Patterns]], bool]] = [
+        ("", [(0, ignore_patterns(exclude_file))], False)
+    ]
     is_complete = True
     while waiting and len(names) <= max_names:
         prefix, above, all_ignored = waiting.pop()
@@ -63,13 +65,13 @@ def untracked_files(
         except OSError:
             is_complete = False
             continue
-        ignore_files = [(len(prefix), _read(os.path.join(top, prefix, ".gitignore"))), *above]
+        ignore_files = [(len(prefix), ignore_patterns(os.path.join(top, prefix, ".gitignore"))), *above]
         for entry in entries:
             name = prefix + entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if entry.name == ".git" or (is_folder and is_repository(entry.path)):
                 continue
-            is_ignored = all_ignored or _is_ignored(name, is_folder=is_folder, ignore_files=ignore_files)
+            is_ignored = all_ignored or ignored_by(name, is_folder=is_folder, ignore_files=ignore_files)
             if is_folder and below and not any(is_within(name, path) or is_within(path, name) for path in below):
                 continue
             if is_folder and (ignored or not is_ignored):
@@ -79,7 +81,7 @@ def untracked_files(
     return names[:max_names], is_complete and len(names) <= max_names
 
 
-def _is_ignored(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int, Patterns]]) -> bool:
+def ignored_by(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int, Patterns]]) -> bool:
     """Return whether git ignores an untracked file or folder.
 
     The first match decides, in the order of git: the nearest ignore file first, and in each file the last line first.
@@ -92,7 +94,7 @@ def _is_ignored(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int,
     return False
 
 
-def _read(path: str) -> Patterns:
+def ignore_patterns(path: str) -> Patterns:
     """Return the patterns of an ignore file. An unreadable file, or a link, counts as one that un-ignores all files."""
     if not path or not os.path.lexists(path):
         return ()
