@@ -15,11 +15,12 @@ from harness.log.vocabulary import Answer
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
 from harness.policy.verdict import Verdict, evaluate, evaluate_here
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange
-    from harness.policy.grant_offers import Offer, WallsHere
+    from harness.policy.grant_offers import Offer
 
 
 class GrantStore(Protocol):
@@ -181,12 +182,13 @@ class GrantsInForce:
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call. A granted program counts only if the walls here confine it (see `evaluate`)."""
-        verdict = evaluate_here(self.policy, action, suspended, hides=lambda: self.walls_here(action.tool).hides)
-        if not verdict.programs:
+        verdict = evaluate_here(self.policy, action, suspended, walls=lambda: self.walls_here(action.tool))
+        if not verdict.in_walls:
             return verdict
         walls = self.walls_here(action.tool)
-        verdict = evaluate(self._held_by(walls), action, suspended)
-        if not verdict.programs:
+        if verdict.programs:
+            verdict = evaluate(self._held_by(walls), action, suspended, walls=walls)
+        if not verdict.in_walls:
             return verdict
         effects = verdict.effects
         return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held_places))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.errors import ChangedCodeError, ToolError
@@ -13,9 +12,7 @@ from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.policy.policy import Policy, denies_altogether
-
-if TYPE_CHECKING:
-    from harness.policy.grant_offers import WallsHere
+from harness.policy.walls_here import WallsHere
 
 IN_PROCESS = "in process"
 """Confinement of a tool whose body is code of the harness itself, which runs in this process."""
@@ -63,8 +60,6 @@ class ToolRegistry:
         """Return the walls available to a granted program of the tool `name`."""
         if name in self._walls:
             return self._walls[name].walls_here(policy, name)
-        from harness.policy.grant_offers import WallsHere
-
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
     def check_place(self) -> None:

@@ -14,11 +14,11 @@ from harness.log.schema import extra_problem
 from harness.messages import Attachment, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.policy import Policy
+from harness.policy.walls_here import WallsHere
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
-    from harness.policy.grant_offers import WallsHere
 
 Arguments = Mapping[str, JsonValue]
 

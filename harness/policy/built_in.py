@@ -304,6 +304,11 @@ def _inspect_write(path: PathAccess) -> Finding | None:
     return None
 
 
+def names_protected(path: PathAccess) -> bool:
+    """Return whether a path itself is protected, and not only a file below it."""
+    return any(not PROTECTED_NAMES.isdisjoint(fold(name).split("/")) for name in path.names)
+
+
 def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
     """Return a finding on the use of a tool that may write. Any argument may name the written file."""
     if use.unseen:

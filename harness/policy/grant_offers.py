@@ -34,30 +34,11 @@ from harness.policy.session_grants import (
     with_grants,
 )
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that
 
 _EXACT = "exactly this"
-
-
-class WallsHere(Record):
-    """The walls that the kernel can build around a granted program, in this workspace."""
-
-    root: str
-    """The workspace, links followed."""
-    confines: bool
-    hides: bool = False
-    """Whether files can be hidden from a command without write access."""
-    missing: str = ""
-    """Reason for missing walls, in words. Empty if there are walls."""
-    hidden: tuple[str, ...] = ()
-    """Absolute paths in the workspace that a rule denies to read and that the walls hide."""
-    held_places: tuple[str, ...] = ()
-    """Absolute paths in the workspace that a rule forbids to write, or asks about, and that the walls write-protect."""
-    exposed: tuple[str, ...] = ()
-    """Names in the workspace of such files that these walls can neither hide nor write-protect."""
-    forbidden: tuple[str, ...] | None = ()
-    """Names in the workspace of all files that a rule forbids to write, or asks about. `None` if they are unknown."""
 
 
 class GrantChoice(Record):

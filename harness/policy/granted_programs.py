@@ -33,8 +33,22 @@ _NEVER: Mapping[tuple[str, ...], str] = {
     **{("git", word): "{} sets what git runs later" for word in "config remote submodule worktree".split()},
 }
 """Beginnings of commands that need approval each time, with the reason."""
-_OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
-"""Programs that act on other machines, which a grant for the workspace does not cover."""
+_ELSEWHERE = frozenset(
+    "terraform tofu helm kubectl oc pulumi ansible ansible-playbook twine vagrant aws gcloud gsutil az heroku fly flyctl doctl "
+    "psql mysql mongo mongosh redis-cli".split()
+)
+"""Programs that act on other machines, or on a server of this one."""
+LEAVES = frozenset(
+    "docker podman nerdctl docker-compose tmux screen open xdg-open sudo doas su su-exec gosu runuser run0 pkexec chroot "
+    "unshare nsenter machinectl systemd-run kill pkill killall systemctl service umount reboot shutdown halt poweroff "
+    "useradd usermod userdel adduser deluser groupadd groupmod groupdel passwd chpasswd chage gpasswd".split()
+)
+"""Programs that have no effect inside walls: they need a socket of others, other processes, or the rights of root."""
+_CHANGES_MACHINE = frozenset(
+    "renice loginctl hostname hostnamectl date timedatectl crontab at batch mount chown chgrp sysctl ip ifconfig dpkg rpm "
+    "dmesg pip pip3 conda mamba gem rustup".split()
+)
+"""Programs that act on this machine as a whole if they change anything."""
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
 )
@@ -96,6 +110,15 @@ def needs_network(words: Sequence[str]) -> bool:
     return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (name_of(words[0]), *words[1:]) in _FETCHES
 
 
+def fetches_packages(words: Sequence[str]) -> bool:
+    """Return whether a command is a package manager with a subcommand that is useless without the network."""
+    words = words[2:] if words[1:2] == ("-m",) else words
+    operands = [word for word in words[1:5] if not word.startswith("-")]
+    if not operands or name_of(words[0]) not in _SUBCOMMANDS:
+        return False
+    return needs_network((words[0], operands[0])) or (operands[0] == "pip" and needs_network(operands[:2]))
+
+
 def owned_caches(command: Command) -> tuple[str, ...]:
     """Return the caches that a command or its wrapper owns.
 
@@ -120,7 +143,9 @@ def is_known_work(command: Command, root: str) -> bool:
     such a command needs its own approval. False for an unknown program too, unless it is a file in the workspace.
     """
     words = granted_words(command)
-    if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
+    if isinstance(words, str) or needs_network(words) or acts_elsewhere(command):
+        return False
+    if any(map(_never, (*command.run_by, command.argv))):
         return False
     program = command.argv[0]
     if command.act is Act.UNKNOWN and not command.run_by and not is_one_of(program, _RUNS_CODE):
@@ -128,8 +153,17 @@ def is_known_work(command: Command, root: str) -> bool:
     return command.act is Act.RUNS or not command.network or (program == "go" and command.act is Act.CHANGES)
 
 
-def _is_apart(words: Sequence[str]) -> bool:
-    return bool(_never(words)) or name_of(words[0]) in _OF_OTHERS
+def leaves_workspace(command: Command) -> str:
+    """Return the reason why a command can have no effect inside walls. Empty if it is not known to."""
+    name = name_of(command.argv[0])
+    return f"{name} acts outside the workspace" if name in LEAVES else ""
+
+
+def acts_elsewhere(command: Command) -> str:
+    """Return the reason why a command acts on other machines, or on this one as a whole. Empty if it is not known to."""
+    name = name_of(command.argv[0])
+    changes_machine = name in _CHANGES_MACHINE and command.act in (Act.WRITES, Act.CHANGES)
+    return f"{name} acts outside the workspace" if changes_machine or name in _ELSEWHERE else leaves_workspace(command)
 
 
 def _never(words: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from harness.actions import Decision
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
-from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
+from harness.policy.effects import DEFAULT_HIDE, DEFAULT_WRITE, SandboxTable, place_problem
 from harness.policy.hosts import host_patterns
 from harness.policy.matcher import Examples, RuleKeys
 from harness.policy.matchers import MATCHERS, read_matchers
@@ -25,7 +25,7 @@ from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
-from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside
+from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -42,6 +42,8 @@ LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "co
 DECISION_WORDS = {decision.word: decision for decision in Decision}
 STRICT_WORDS = {word: decision for word, decision in DECISION_WORDS.items() if decision is not Decision.AUTO}
 
+WALLS = "walls"
+"""Default of a tool that runs commands: those that fit run inside the workspace walls, the others need approval."""
 MAX_POLICY_BYTES = 1_000_000
 """Maximum size of a policy file, in bytes. A repository's file may have any size."""
 
@@ -139,6 +141,13 @@ def tightening_only(policy: Policy) -> Policy:
         sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables),
         sources=tuple(replace(source, trusted=False) for source in policy.sources),
     )
+
+
+def _default_words(tool: str) -> Mapping[str, Decision]:
+    """Return the values that the default of a tool can have."""
+    if tool == UNCOVERED:
+        return STRICT_WORDS
+    return DECISION_WORDS | {WALLS: Decision.CONFIRM} if tool_kind(tool).does is Does.RUNS else DECISION_WORDS
 
 
 class _Loader:
@@ -287,7 +296,8 @@ class _Loader:
         return tuple(
             ToolDefault(
                 tool=tool,
-                decision=self.decision(value, "tools", 0, tool, STRICT_WORDS if tool == UNCOVERED else DECISION_WORDS),
+                decision=self.decision(value, "tools", 0, tool, _default_words(tool)),
+                in_walls=value == WALLS,
                 origin=Origin(file=self.file, line=self.line("tools", 0, tool)),
                 layer=self.layer,
             )
@@ -355,7 +365,7 @@ class _Loader:
             origin=Origin(file=self.file, line=self.line("rule", index, "")),
             layer=self.layer,
             matchers=tuple(read_matchers(keys)),
-            opens=self.opens(table, index),
+            opens=self.opens(table, index, in_walls="walls" in keys),
             reason=keys.text("reason"),
             hint=keys.text("hint"),
         )
@@ -366,12 +376,14 @@ class _Loader:
             self.run_examples(rule, keys)
         return rule
 
-    def opens(self, table: Table, index: int) -> Opens:
-        """Return a rule's grants to the commands that it covers."""
+    def opens(self, table: Table, index: int, *, in_walls: bool) -> Opens:
+        """Return a rule's grants to the commands that it covers. The workspace walls include the workspace."""
         network = table.get("network")
         hosts = self.hosts(table, "rule", index) if isinstance(network, list) else ()
         by_flag = not isinstance(network, list) and bool(self.value(table, "network", "flag", "rule", index))
-        return Opens(write=self.places(table, "write", index, "rule"), network=by_flag, hosts=hosts)
+        write = self.places(table, "write", index, "rule")
+        write = tuple(dict.fromkeys((*DEFAULT_WRITE, *write))) if in_walls else write
+        return Opens(write=write, network=by_flag, hosts=hosts)
 
     def run_examples(self, rule: Rule, keys: RuleKeys) -> None:
         """Check the examples of a rule, in the form that its matchers require."""

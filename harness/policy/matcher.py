@@ -87,6 +87,10 @@ class Matcher(Record):
         """Return the condition in words for people, to follow `every call`. Not yet safe to show."""
         raise NotImplementedError
 
+    def covers_words(self, words: Sequence[str]) -> bool:  # noqa: ARG002 - likewise
+        """Return whether it covers one command of a text that could only be split loosely."""
+        return False
+
     @property
     def names_subject(self) -> bool:
         """Whether `words` names a command or files, so that it does not need `every call` before it."""

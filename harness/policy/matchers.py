@@ -1,4 +1,4 @@
-"""The kinds of matchers of `[[rule]]`, listed in `MATCHERS`. Those for commands, files and text are defined here.
+"""The kinds of matchers of `[[rule]]`, listed in `MATCHERS`. Those for files and text are defined here.
 
 To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader gets its keys from that table.
 
@@ -9,223 +9,20 @@ forbids, and read them from `Rule.files` (tools/forbidden_files.py).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolArgument, ToolUse
 from harness.errors import nearest
+from harness.policy.command_matchers import CommandMatcher, tools_problem
 from harness.policy.matcher import Examples, Matcher, Problem, RuleKeys, not_about, quoted
-from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern
-from harness.policy.plain_commands import auto_argv_problem
+from harness.policy.patterns import PathPatterns
 from harness.policy.tool_matchers import ArgumentMatcher, HostMatcher, ToolMatcher
-from harness.programs.catalog import is_more_than_a_name
-from harness.programs.runners import name_of
-from harness.programs.variables import steers
-from harness.record import replace
-from harness.tool_kinds import BASH, Does, tool_kind
 
 if TYPE_CHECKING:
     from harness.policy.rules import Rule
 
-MAX_COMBINATIONS = 1_000
-"""Maximum number of combinations of a rule's words to compare with another rule. A rule with more implies no other."""
 _COVERED = (Place.INSIDE, Place.TEMPORARY)
 """Places of the paths that path patterns of an auto rule can cover."""
-
-
-class CommandMatcher(Matcher):
-    """The words of a command, its options, and the variables set before it: `argv`, `flags`, `env`."""
-
-    argv: ArgvPattern | None
-    """Pattern for the words. `None` if a strict rule has only variables."""
-    env: tuple[str, ...] = ()
-
-    keys: ClassVar = ("argv", "flags", "env")
-    needs: ClassVar = {"flags": "argv"}
-    can_hit: ClassVar = frozenset((Command, Opaque))
-    answers_for: ClassVar = frozenset((Command,))
-
-    @classmethod
-    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
-        """Yield the matcher if the rule is about commands."""
-        argv, env = None, keys.texts("env")
-        if "argv" in keys:
-            try:
-                argv = argv_pattern(keys.value("argv"))
-            except ValueError as error:
-                keys.fail("argv", str(error))
-            argv = replace(argv, flags=_flags(keys))
-        if argv is not None or env:
-            yield cls(argv=argv, env=env)
-
-    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the words
-        """Return whether a command begins with the words and sets one of the variables.
-
-        In text that could not be parsed, the words may be at any position.
-        """
-        match facet:
-            case Command():
-                has_words = self.argv is None or self.argv.hits(facet.argv)
-                return has_words and (not self.env or any(name in self.env for name in facet.variables))
-            case Opaque():
-                has_words = self.argv is None or any(map(self.argv.hits_anywhere, facet.commands))
-                return has_words and (not self.env or any(_sets_variable(self.env, words) for words in facet.commands))
-            case _:
-                return False
-
-    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether the words and the variables of a command are all accounted for."""
-        match facet:
-            case Command():
-                return not self._uncovered(facet)
-            case PathAccess():
-                return self.argv is None
-            case _:
-                return False
-
-    def _uncovered(self, command: Command) -> str:
-        """Return the reason why the command is not covered. Empty if it is."""
-        if self.argv is None:
-            return not_about(command)
-        if not self.argv.covers(command.argv):
-            return self.argv.uncovered_words(command.argv)
-        for word in command.argv[len(self.argv.tokens) :]:
-            if is_more_than_a_name(command.argv[0], word):
-                return f"{word!r} is more than a plain name"
-        name = next((name for name in command.variables if name not in self.env), None)
-        return "" if name is None else f"the variable {name!r} is not in `env`"
-
-    def implies(self, other: Matcher, *, auto: bool) -> bool:
-        """Return whether `other` hits every command with these words and variables.
-
-        The variables of an auto rule are optional, so `other` must then hit without a variable.
-        """
-        match other:
-            case CommandMatcher():
-                has_env = bool(self.env) and set(self.env) <= set(other.env) and not auto
-                has_argv = self.argv is not None and (other.argv is None or _is_hit(self.argv, other.argv, auto=auto))
-                return (has_env or not other.env) and (has_argv or other.argv is None)
-            case _:
-                return False
-
-    def words(self) -> str:
-        """Return the command as a person would type it, its options and its variables."""
-        command = "" if self.argv is None else f"the command {argv_text(self.argv)}"
-        variables = f"with variables {quoted(self.env)} set" if self.env else ""
-        return " ".join(filter(None, (command, variables)))
-
-    @property
-    def names_subject(self) -> bool:
-        """Whether it names a command."""
-        return self.argv is not None
-
-    def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule is invalid: it can never match, or these commands are never safe as auto."""
-        if problem := _tools_problem(rule):
-            return problem
-        flags = self.argv.flags if self.argv is not None else None
-        if rule.is_auto:
-            if self.argv is None:
-                return (
-                    None if rule.files else ("", "an auto rule needs argv or path; a whole tool is set under [tools]")
-                )
-            if problem := auto_argv_problem(self.argv):
-                return problem
-            name = next(filter(steers, self.env), "")
-            return ("env", f"{name} makes a program run something else; no auto rule may list it") if name else None
-        if flags == ():
-            return "flags", "an empty list is never met: name the options, or leave it out"
-        if valued := next((flag for flag in flags or () if "=" in flag), ""):
-            option = valued.partition("=")[0]
-            return "flags", f"{valued} holds a value: write {option}, which a stricter rule means with any value"
-        return None
-
-    def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return a sentence about the first word that is not covered."""
-        match facet:
-            case Command():
-                return self._uncovered(facet) or not_about(facet)
-            case PathAccess():
-                return "`argv` covers commands only"
-            case _:
-                return not_about(facet)
-
-    def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return a sentence about the missing word or variable."""
-        if not isinstance(facet, Command):
-            return not_about(facet)
-        words = self.argv.unhit_words(facet.argv) if self.argv is not None else ""
-        return words or "no variable of `env` is set"
-
-    def nearness(self, facet: Facet) -> int:
-        """Return the number of covered leading words plus 2. 1 if the program's name occurs later in the command."""
-        if not isinstance(facet, Command) or self.argv is None:
-            return 0
-        place = self.argv.uncovered_place(facet.argv)
-        if place != 0:
-            return 2 + (len(facet.argv) + 1 if place is None else place)
-        names = {name_of(word) for word in facet.argv}
-        return int(any(name_of(word) in names for word in self.argv.tokens[0]))
-
-    def meaning(self, *, auto: bool) -> Hashable:
-        """Return the words and variables without the order of alternatives."""
-        if self.argv is None:
-            return "command", frozenset(self.env)
-        rest = self.argv.rest and auto  # it has no effect in a strict rule
-        words = tuple(map(frozenset, self.argv.tokens))
-        return "command", words, rest, frozenset(self.argv.flags or ()), frozenset(self.env)
-
-    def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return the names of the programs, each further word, and the variables."""
-        programs, *more_tokens = self.argv.tokens if self.argv is not None else ((),)
-        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *map(frozenset, more_tokens))
-        return [words for words in (*sets, frozenset[Hashable](self.env)) if words]
-
-
-def _flags(keys: RuleKeys) -> tuple[str, ...] | None:
-    if "flags" not in keys:
-        return None
-    flags = keys.texts("flags", may_be_empty=True)
-    for flag in flags:
-        if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or flag.lstrip("-")[:1] == "="):
-            keys.fail("flags", f"{flag!r} is not an option such as -x or --long")
-    return flags
-
-
-def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
-    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
-
-
-def _is_hit(argv: ArgvPattern, strict: ArgvPattern, *, auto: bool) -> bool:
-    """Return whether a strict pattern hits every command that a pattern matches."""
-    if auto:
-        # Further words after a command that is hit do not change this, so it is enough to try the pattern's own words.
-        few = prod(map(len, argv.tokens)) <= MAX_COMBINATIONS
-        return few and all(strict.hits(words) for words in product(*argv.tokens))
-    same_words = len(strict.tokens) <= len(argv.tokens) and all(
-        set(token) <= set(wider) for wider, token in zip(strict.tokens, argv.tokens, strict=False)
-    )
-    same_flags = strict.flags is None or (argv.flags is not None and set(argv.flags) <= set(strict.flags))
-    return same_words and same_flags
-
-
-def argv_text(argv: ArgvPattern) -> str:
-    """Return the words of a pattern as a user would type them (`git {status,diff} ...`), and the allowed options."""
-    words = [_alternatives(token) for token in argv.tokens]
-    options = f" with options {quoted(argv.flags)}" if argv.flags else ""
-    return " ".join([*words, "..."] if argv.rest else words) + options
-
-
-def _alternatives(token: Sequence[str]) -> str:
-    return quoted(token) if len(token) == 1 else f"{{{quoted(token, ',')}}}"
-
-
-def _tools_problem(rule: Rule) -> Problem | None:
-    """Return the reason why a rule about commands cannot have its tools: none of them runs commands."""
-    if rule.tools and not any(tool_kind(tool).does is Does.RUNS for tool in rule.tools):
-        return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
-    return None
 
 
 class FileMatcher(Matcher):
@@ -455,7 +252,7 @@ class TextMatcher(Matcher):
         """Return the reason why the rule cannot have a text."""
         if rule.is_auto:
             return "text", "an auto rule cannot be about a piece of text: use argv"
-        return _tools_problem(rule)
+        return tools_problem(rule)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:
         """Return the sentence that the text is missing."""

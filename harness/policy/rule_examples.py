@@ -11,13 +11,15 @@ from harness.policy.hosts import USUAL_PORTS, canonical_host, split_port
 from harness.policy.matcher import Examples, Problem
 from harness.policy.matchers import MATCHERS
 from harness.policy.plain_commands import EXAMPLE_DISK
-from harness.policy.rules import Rule
+from harness.policy.rules import Layer, Rule
+from harness.policy.walls_fit import unfit
+from harness.policy.walls_here import Undo
 from harness.tool_kinds import BASH, READ_FILE
 
 
 def rule_problem(rule: Rule) -> Problem | None:
     """Return the reason why a rule is invalid: it can never match, or it is never safe as an auto rule."""
-    if rule.walled:  # any words and variables are safe, since the kernel confines the program
+    if rule.any_words or (rule.layer is Layer.SESSION and rule.walled):  # the kernel confines any words of the program
         return None
     if not rule.matchers:
         *keys, last = (kind.keys[0] for kind in MATCHERS)
@@ -101,10 +103,19 @@ def _problem(rule: Rule, action: Action) -> str | None:
     own_facets = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
     uncovered = [facet for facet in own_facets if not rule.covers(action, facet)]
     if own_facets and not uncovered:
-        return None
+        reasons = (_unfit(rule, action, facet) for facet in own_facets)
+        return next(filter(None, reasons), None)
     if not own_facets:
         return "it only runs another command" if action.facets else "it has no command"
     return _words(action, uncovered[0], rule.uncovered_words)
+
+
+def _unfit(rule: Rule, action: Action, facet: Facet) -> str:
+    """Return the reason why a facet cannot run inside the walls of the rule. Empty for a rule without walls."""
+    if not rule.walled:
+        return ""
+    reason = unfit(action, facet, Undo(), reaches=rule.opens.reaches, any_words=rule.any_words)
+    return f"it leaves the walls: {reason}" if reason else ""
 
 
 def _words(action: Action, facet: Facet, words: Callable[[Action, Facet], str]) -> str:

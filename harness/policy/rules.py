@@ -5,6 +5,7 @@ An auto rule must cover a whole facet. A strict rule only needs to hit it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -20,9 +21,10 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.policy.command_matchers import CommandMatcher
 from harness.policy.hosts import HostPattern, Reach
 from harness.policy.matcher import Matcher, not_about, quoted
-from harness.policy.matchers import CommandMatcher, FileMatcher
+from harness.policy.matchers import FileMatcher
 from harness.policy.patterns import ArgvPattern
 from harness.policy.tool_matchers import HostMatcher, ToolMatcher
 from harness.record import Record
@@ -157,6 +159,11 @@ class Rule(Record):
         """Whether a command that the rule permits runs only inside walls (verdict.py)."""
         return any(matcher.walled for matcher in self.matchers)
 
+    @property
+    def any_words(self) -> bool:
+        """Whether it is a grant for any command inside walls, without naming one."""
+        return self.walled and not any(matcher.names_subject for matcher in self.matchers)
+
     def may_hit(self, kind: type[Record]) -> bool:
         """Return whether the rule could hit a facet of that kind."""
         for matcher in self.matchers:  # noqa: SIM110 - runs for every rule and facet, and is faster than `all`
@@ -193,6 +200,13 @@ class Rule(Record):
             if not matcher.covers(action, facet):
                 return False
         return True
+
+    def covers_words(self, action: Action, facet: Opaque, words: Sequence[str]) -> bool:
+        """Return whether this rule covers one command of a text that could only be split loosely."""
+        return self.walled and all(
+            matcher.covers_words(words) if matcher.of_parts else matcher.covers(action, facet)
+            for matcher in self.matchers
+        )
 
     def _covers_use(self, action: Action, use: ToolUse) -> bool:
         """Return whether the rule accounts for the use of a tool, including all reads and writes of the call."""

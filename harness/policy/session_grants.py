@@ -16,11 +16,12 @@ from harness.digest import digest_of
 from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.paths import is_within
 from harness.policy.built_in import ENTRY_POINTS
+from harness.policy.command_matchers import CommandMatcher
 from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work
 from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matcher import Matcher
-from harness.policy.matchers import CommandMatcher, FileMatcher
+from harness.policy.matchers import FileMatcher
 from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -152,6 +153,11 @@ class GrantedProgram(Matcher):
                 return not self.begins and self.files is not None and self.files.covers(action, facet)
             case _:
                 return False
+
+    @property
+    def names_subject(self) -> bool:
+        """True: it names a program, or the known commands."""
+        return True
 
     def _is_granted(self, command: Command) -> bool:
         if not command.folder.startswith("/") or not is_within(command.folder, self.folder):

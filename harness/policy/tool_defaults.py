@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from harness.actions import Act, Command, Decision, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.policy.rules import Layer, Origin
+from harness.policy.command_matchers import AnyCommand
+from harness.policy.effects import DEFAULT_WRITE
+from harness.policy.rules import Layer, Opens, Origin, Rule
+from harness.policy.tool_matchers import ToolMatcher
 from harness.programs.variables import steers
 from harness.record import Record
 from harness.tool_kinds import is_named
@@ -23,6 +26,11 @@ class ToolDefault(Record):
     decision: Decision
     origin: Origin
     layer: Layer
+    in_walls: bool = False
+    """Whether a call that fits into the workspace walls runs in them without a question (`bash = "walls"`).
+
+    `decision` applies to all other calls.
+    """
     spares_reading: bool = False
     """Whether the default does not apply to tools that can only read, as in plan mode."""
 
@@ -30,6 +38,19 @@ class ToolDefault(Record):
     def subject(self) -> str:
         """The calls that the default decides, in words."""
         return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
+
+    @property
+    def rule(self) -> Rule:
+        """The auto rule that `in_walls` amounts to."""
+        return Rule(
+            id=f"tools-{self.tool}",
+            decision=Decision.AUTO,
+            origin=self.origin,
+            layer=self.layer,
+            matchers=(AnyCommand(folder=""), ToolMatcher(names=(self.tool,))),
+            opens=Opens(write=DEFAULT_WRITE),
+            reason="it fits into the workspace walls",
+        )
 
 
 class Readers(Record):

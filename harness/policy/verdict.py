@@ -25,12 +25,14 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
-from harness.policy.built_in import Severity, inspect_facet
+from harness.policy.built_in import Severity, inspect_facet, names_protected
 from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
+from harness.policy.walls_fit import after_shell_words, unfit, walls_decide
+from harness.policy.walls_here import COMPLETE, WallsHere
 from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
@@ -72,6 +74,8 @@ class FacetVerdict(Record):
     source: Source
     reason: str
     rules: tuple[Rule, ...] = ()
+    in_walls: bool = False
+    """Whether the part may run without a question only because the workspace walls confine it."""
     hint: str = ""
     by: str = ""
     """The decider, for people: a rule's ID and place, or a default's place."""
@@ -114,43 +118,56 @@ class Verdict(Record):
         return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)
 
     @property
+    def in_walls(self) -> bool:
+        """Whether a part may run without a question only because the workspace walls confine it."""
+        return any(facet.in_walls for facet in self.facets)
+
+    @property
     def walled(self) -> tuple[Rule, ...]:
-        """The grants of programs inside walls that led to the verdict."""
+        """The rules and grants for commands inside walls that led to the verdict."""
         return tuple(rule for facet in self.facets for rule in facet.rules if rule.walled)
 
     @property
     def programs(self) -> frozenset[str]:
         """The IDs of the grants in `walled`."""
-        return frozenset(rule.id for rule in self.walled)
+        return frozenset(rule.id for rule in self.walled if rule.layer is Layer.SESSION)
 
 
-def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: bool = False) -> Verdict:
+def evaluate(
+    policy: Policy,
+    action: Action,
+    suspended: tuple[str, ...] = (),
+    *,
+    hides: bool = False,
+    walls: WallsHere = COMPLETE,
+) -> Verdict:
     """Return the verdict of `policy` on `action`.
 
     `suspended` are entry points (Makefile, conftest.py ...) that changed in this session without a person having seen
     the change. If there are any, auto rules for commands that may run them ask. `hides` is set if the walls can hide
     files from a command that only reads. A rule that denies some files below a folder then hides them
-    (`Effects.left_out`) instead of refusing the command. Pure; returns a verdict for every Action.
+    (`Effects.left_out`) instead of refusing the command. `walls` are the workspace walls of this machine; a rule for
+    commands inside walls asks where they have a gap. Pure; returns a verdict for every Action.
     """
-    verdict = _verdict(policy, action, suspended, hides=hides)
+    verdict = _verdict(policy, action, suspended, hides=hides, walls=walls)
     if not action.default_of or verdict.decision is Decision.AUTO:
         return verdict
     # INVARIANT: a refusal or question does not reveal whether the call would change anything, and so a file's content.
-    plain = _verdict(policy, replace(action, default_of=""), suspended, hides=hides)
+    plain = _verdict(policy, replace(action, default_of=""), suspended, hides=hides, walls=walls)
     return plain if plain.decision >= verdict.decision else verdict
 
 
 def evaluate_here(
-    policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: Callable[[], bool]
+    policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, walls: Callable[[], WallsHere]
 ) -> Verdict:
-    """Return the verdict of `evaluate`. `hides` returns whether the walls of this workspace can hide files.
+    """Return the verdict of `evaluate`. `walls` returns the walls of this workspace.
 
-    `hides` is slow, so it is called only for a command that would otherwise be refused.
+    `walls` is slow, so it is called only for a command that would otherwise be refused, or that needs walls.
     """
     verdict = evaluate(policy, action, suspended)
-    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and hides():
-        return evaluate(policy, action, suspended, hides=True)
-    return verdict
+    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and walls().hides:
+        verdict = evaluate(policy, action, suspended, hides=True)
+    return evaluate(policy, action, suspended, walls=walls()) if verdict.in_walls else verdict
 
 
 def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
@@ -171,14 +188,14 @@ def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
     return replace(verdict, decision=Decision.CONFIRM, facets=facets)
 
 
-def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool) -> Verdict:
-    judge = _Judge(policy, action, suspended, hides=hides)
+def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool, walls: WallsHere) -> Verdict:
+    judge = _Judge(policy, action, suspended, hides=hides, walls=walls)
     parts = tuple(action.all_facets())
     facets = tuple(map(judge.facet, parts))
     decision = max(facet.decision for facet in facets)
     is_asked = decision is not Decision.AUTO
-    by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
-    in_walls = [facet for facet in by_rules if any(rule.walled for rule in facet.rules)]
+    by_rules = [facet for facet in facets if facet.rules and facet.decision is Decision.AUTO]
+    in_walls = [facet for facet in by_rules if facet.in_walls]
     effects = effects_of(
         parts,
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
@@ -191,20 +208,20 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not _is_held_by_walls(action, verdict):
         rules = tuple(rule for rule in policy.rules if not rule.walled)
-        return _verdict(replace(policy, rules=rules), action, suspended, hides=hides)
+        defaults = tuple(replace(default, in_walls=False) for default in policy.defaults)
+        unwalled = replace(policy, rules=rules, defaults=defaults)
+        return _verdict(unwalled, action, suspended, hides=hides, walls=walls)
     if not judge.left_out or decision > Decision.CONFIRM:
         return verdict
     only_reads = effects.write == () and not (effects.granted or effects.reaches)
     if not only_reads or effects.enforcement is Enforcement.OFF or len(judge.left_out) > MOST_LEFT_OUT:
-        return _verdict(policy, action, suspended, hides=False)
+        return _verdict(policy, action, suspended, hides=False, walls=walls)
     hiding = replace(effects, left_out=tuple(judge.left_out), enforcement=Enforcement.REQUIRED)
     return replace(verdict, effects=hiding)
 
 
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
     """Return whether walls limit each program granted inside walls to its grant. True without such programs.
-
-    False if the action has irreversible effects.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
@@ -215,17 +232,25 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         return False
     if verdict.decision is not Decision.AUTO:  # a person decides on the rest
         return True
+    by_grant = any(f.in_walls and f.rules and all(map(_is_program_grant, f.rules)) for f in verdict.facets)
+    if by_grant and destroys(action):
+        return False
     parts = tuple(action.all_facets())
     repository = (place for part in parts if isinstance(part, Command) for place in part.opens)
     more = set(effects.granted).difference(repository, *(rule.opens.write for rule in walled))
     outside = any(
-        path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) and path.access is not Access.READ
+        path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) and path.access is Access.WRITE
         for path in parts
         if isinstance(path, PathAccess)
     )
     network = effects.network and not all(rule.opens.network for rule in walled)
     hosts = not all(rule.opens.network or set(effects.hosts) <= set(rule.opens.hosts) for rule in walled)
-    return not (more or outside or network or hosts) and next(iter(destroys(action)), None) is None
+    return not (more or outside or network or hosts)
+
+
+def _is_program_grant(rule: Rule) -> bool:
+    """Return whether a rule is the grant of a program, which does not include what destroys."""
+    return rule.walled and rule.layer is Layer.SESSION and not rule.any_words
 
 
 class _Judge:
@@ -234,14 +259,21 @@ class _Judge:
     The rules are grouped by the kinds of facets that they can match, so that the others are not tried.
     """
 
-    def __init__(self, policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool) -> None:
+    def __init__(
+        self, policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool, walls: WallsHere
+    ) -> None:
         self.left_out: dict[str, None] = {}
         """Files to hide from the command, since rules deny them. They are below folders that it reads."""
         self._hideable = frozenset(_hideable(action)) if hides else frozenset()
         self._policy = policy
+        self._walls = walls
         self._action = action
         self._suspended = suspended
         self._own_facets = set(map(id, action.facets))
+        self._part_of = {
+            id(path): part for part in action.facets if isinstance(part, Command | Opaque) for path in part.paths
+        }
+        """The command or text that a path is an operand of, by the `id` of the path."""
         kinds = set(map(type, action.facets))
         self._has_commands = Command in kinds
         self.named_hosts = policy.named_hosts if ToolUse in kinds else ()
@@ -279,8 +311,11 @@ class _Judge:
             or self._by_reading(facet)
             or self._by_default(facet)
         )
+        built_in = self._by_built_in(facet)
+        if built_in is not None and self._walls_decide(facet, built_in):
+            built_in, by_policy = None, replace(by_policy, in_walls=True)
         opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _may_run_opaque(facet, by_policy) else None
-        all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
+        all_said = (by_policy, built_in, opaque, self._by_sandbox(facet))
         # If they are equally strict, prefer any to a default, whose reason is the least informative.
         strictest = max(
             filter(None, all_said), key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT)
@@ -351,9 +386,12 @@ class _Judge:
 
         It is AUTO, unless the rules do not lift a default or are suspended.
         """
-        autos = self._covering(facet)
+        covering = self._covering(facet)
+        autos = tuple(
+            rule for rule in covering if not self._walls.gap or not rule.walled or rule.layer is Layer.SESSION
+        )
         if not autos:
-            return None
+            return self._without_walls(facet, covering) if covering else None
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
         defaults = self._of_other_files(facet, autos)
@@ -376,7 +414,22 @@ class _Judge:
             source=Source.SUSPENDED if suspended else Source.RULE,
             reason=changed if suspended else first.reason,
             rules=autos,
+            in_walls=any(rule.walled for rule in autos),
             by=f"rule {first.label}" + (", suspended" if suspended else ""),
+            layer=first.layer,
+            origin=first.origin,
+        )
+
+    def _without_walls(self, facet: Facet, autos: tuple[Rule, ...]) -> FacetVerdict:
+        """Return the question about a command that may run only inside walls, on a machine that cannot build them."""
+        first = autos[0]
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.CONFIRM,
+            source=Source.RULE,
+            reason=f"it runs unasked only inside the workspace walls, and here {self._walls.gap}",
+            rules=autos,
+            by=f"rule {first.label}",
             layer=first.layer,
             origin=first.origin,
         )
@@ -386,7 +439,23 @@ class _Judge:
         _, rules = self._rules_about(facet)
         if _runs_its_input(facet):
             rules = [rule for rule in rules if rule.walled]
-        return tuple(rule for rule in rules if rule.covers(self._action, facet))
+        covering = [rule for rule in rules if rule.covers(self._action, facet)]
+        if not covering and isinstance(facet, Opaque) and facet.given_to is None:
+            covering = self._covering_each(facet, rules)
+        return tuple(rule for rule in covering if not (rule.walled and self._unfit(rule, facet)))
+
+    def _covering_each(self, facet: Opaque, rules: Sequence[Rule]) -> list[Rule]:
+        """Return rules that together cover each command of a text that could not be parsed. Empty without such rules."""
+        lines = [words for words in map(after_shell_words, facet.commands) if words]
+        covering = [
+            next((rule for rule in rules if rule.covers_words(self._action, facet, words)), None) for words in lines
+        ]
+        return list(dict.fromkeys(rule for rule in covering if rule is not None)) if None not in covering else []
+
+    def _unfit(self, rule: Rule, facet: Facet) -> str:
+        """Return the reason why a facet that a rule covers must not run inside walls without a question."""
+        reaches = rule.opens.reaches
+        return unfit(self._action, facet, self._walls.undo, reaches=reaches, any_words=rule.any_words)
 
     def _by_model(self, facet: Facet) -> FacetVerdict | None:
         """Return AUTO for a command that, by its model, only reads or runs another command. Otherwise `None`.
@@ -448,8 +517,50 @@ class _Judge:
         floor = self._managed_floor(facet)
         return next((readers for readers in reader_lines if floor is None or readers.layer is Layer.MANAGED), None)
 
+    def _walls_decide(self, facet: Facet, built_in: FacetVerdict) -> bool:
+        """Return whether the walls of a path's command make a built-in question about the path needless.
+
+        They protect places below a folder that is written, and allow reading the system.
+        """
+        part = self._part_of.get(id(facet))
+        if part is None or not isinstance(facet, PathAccess):
+            return False
+        if built_in.by == "built-in protected":
+            is_held = not names_protected(facet)
+        else:
+            is_held = built_in.by == "built-in outside" and not facet.closed and walls_decide(part, facet)
+        if not is_held:
+            return False
+        verdict = self._by_auto_rules(part) or self._by_default(part)
+        return verdict.in_walls and verdict.decision is Decision.AUTO
+
+    def _by_walls(self, facet: Facet, stated: Sequence[ToolDefault]) -> FacetVerdict | None:
+        """Return the decision by default if every file that asks by default permits commands inside walls."""
+        asking = [default for default in stated if default.decision is not Decision.AUTO]
+        if not asking or not all(default.in_walls for default in asking):
+            return None
+        first = asking[0]
+        rule = first.rule
+        if not rule.covers(self._action, facet):
+            return None
+        problem = self._walls.gap or self._unfit(rule, facet)
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.CONFIRM if problem else Decision.AUTO,
+            source=Source.DEFAULT,
+            reason=f"{first.tool} runs unasked only inside the workspace walls: {problem}" if problem else rule.reason,
+            rules=() if problem else (rule,),
+            in_walls=not problem,
+            by=f"default for {first.subject} ({first.origin})",
+            layer=first.layer,
+            origin=first.origin,
+        )
+
     def _by_default(self, facet: Facet) -> FacetVerdict:
         """Return the decision by default, with a hint if the command is nearly a reader."""
+        stated = defaults_for(self._defaults, self._tool_of(facet), facet)
+        if (by_walls := self._by_walls(facet, stated)) is not None:
+            return by_walls
         verdict = self._default(facet)
         if not isinstance(facet, Command) or verdict.hint or self._readers(facet) is None:
             return verdict
@@ -648,7 +759,7 @@ def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
     if not facet.is_whole or by_policy.decision is not Decision.AUTO:
         return False
     reads_text = facet.given_to is not None and not is_one_of(facet.given_to.argv[0], WRAPPERS)
-    return (reads_text and by_policy.source is Source.DEFAULT) or any(rule.walled for rule in by_policy.rules)
+    return (reads_text and by_policy.source is Source.DEFAULT) or by_policy.in_walls
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:

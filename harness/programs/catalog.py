@@ -130,6 +130,8 @@ def only_reads(argv: Sequence[str]) -> bool:
     """
     options = [word for word in argv[1:] if word.startswith("-")]
     match argv[0]:
+        case "source" | ".":  # it runs the file, and does not write it
+            return True
         case "find":
             return (_FIND_WRITES | FIND_RUNS).isdisjoint(argv)
         case "sed":

@@ -15,6 +15,7 @@ from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
+from harness.policy.walls_here import WallsHere
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.safe_files import read_small
@@ -34,7 +35,6 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.files.tree_listing import ListedTree, TreeListing
-    from harness.policy.grant_offers import WallsHere
     from harness.tools.forbidden_files import ForbiddenFiles
 
 
@@ -140,7 +140,6 @@ class CommandWalls:
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the walls that this machine can put around a granted program, in the workspace as it is now."""
         from harness.files.tree_listing import NOTHING_LISTED
-        from harness.policy.grant_offers import WallsHere
         from harness.tools.forbidden_files import excepted_folders, rules_about_files
 
         root = self._workspace.root

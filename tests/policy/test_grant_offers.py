@@ -12,12 +12,13 @@ from harness.actions import Unconfined
 from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.grant_pattern import GrantPattern, GrantScope
-from harness.policy.grant_offers import Offer, WallsHere, offer_for
+from harness.policy.grant_offers import Offer, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
 from harness.policy.verdict import evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 from policies import ASKING_TWICE
 

@@ -21,16 +21,29 @@ from places import ROOT, SUPPORT
 from recorded_tasks import tasks
 from rows import all_rows
 
-from harness.actions import Access, Action, Decision, Effects, Enforcement, Opaque, PathAccess, Place, Unconfined
+from harness.actions import (
+    Access,
+    Action,
+    Command,
+    Decision,
+    Effects,
+    Enforcement,
+    Opaque,
+    PathAccess,
+    Place,
+    Unconfined,
+)
 from harness.app.policy.judged_call import action_for
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.destruction import destroys
 from harness.policy.effects import sandbox_of
-from harness.policy.grant_offers import WallsHere, command_of, offer_for
+from harness.policy.grant_offers import command_of, offer_for
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.policy.walls_fit import walls_decide
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 
 HOSTILE = hostile()
@@ -93,6 +106,8 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
     """Return what a call that runs unasked by wide grants may do and their walls do not hold, or nothing."""
     walls = {rule for facet in verdict.facets for rule in facet.rules if rule.walled}
     effects: Effects = verdict.effects
+    if effects.write == () and not effects.reaches:
+        return ""  # it only reads, and of other places only the system
     paths = [facet for facet in action.all_facets() if isinstance(facet, PathAccess)]
     said = {
         "no grant lets it run": not walls,
@@ -103,7 +118,9 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
         "it writes what it names": bool(effects.named_paths or effects.entries),
         "it reads what is hidden": set(effects.hide) != set(sandbox_of(policy.sandbox_tables).hide),
         "it names a place outside": any(
-            path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) for path in paths
+            path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY)
+            for path in paths
+            if not is_left_to_walls(action, path)
         ),
         "it names what is protected or denied": any(
             facet.decision is not Decision.AUTO or facet.source in (Source.BUILT_IN, Source.OPAQUE)
@@ -112,6 +129,12 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
         "it destroys": bool(destroys(action)),
     }
     return next((words for words, is_so in said.items() if is_so), "")
+
+
+def is_left_to_walls(action: Action, path: PathAccess) -> bool:
+    """Return whether walls alone decide on a path: a place of the system that is read, or a piece of code."""
+    parts = [part for part in action.facets if isinstance(part, Command | Opaque)]
+    return any(walls_decide(part, path) for part in parts if any(path is each for each in part.paths))
 
 
 def by_wide_grants(offered: Offered, row: Row) -> Iterator[tuple[Sequence[Grant], Verdict]]:
@@ -188,6 +211,10 @@ def is_fixed(facet: FacetVerdict) -> bool:
     return facet.decision is not Decision.AUTO and not lifts
 
 
+def of_walls(action: Action, facet: FacetVerdict) -> bool:
+    return isinstance(facet.facet, PathAccess) and is_left_to_walls(action, facet.facet)
+
+
 def test_only_a_default_is_lifted_by_all_that_is_ever_offered(offered: Offered) -> None:
     """What a rule asks about, denies or blocks, what is built in, what is opaque, and what destroys, stays as it is."""
     inside = [grant for grant in offered.programs if not grant.pattern.network]
@@ -200,7 +227,12 @@ def test_only_a_default_is_lifted_by_all_that_is_ever_offered(offered: Offered) 
             before, after = evaluate(policy, action), evaluate(wider, action)
             if after.decision is not before.decision:
                 lifted += 1
-                changed += [row.command] if destroys(action) or any(map(is_fixed, before.facets)) else []
+                changed += (
+                    [row.command]
+                    if destroys(action)
+                    or any(is_fixed(facet) for facet in before.facets if not of_walls(action, facet))
+                    else []
+                )
     assert (changed, lifted > 100) == ([], True)
 
 

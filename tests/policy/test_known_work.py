@@ -10,12 +10,13 @@ from rows import all_rows
 from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.grant_pattern import GrantScope
-from harness.policy.grant_offers import WallsHere, offer_for
+from harness.policy.grant_offers import offer_for
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
 from harness.policy.verdict import evaluate
+from harness.policy.walls_here import WallsHere
 
 ROWS = [line.split(" ", 1) for _, line in table_lines("known_work.txt")]
 

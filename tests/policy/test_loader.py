@@ -20,6 +20,7 @@ from sizes import examples
 from harness.actions import Access, Decision
 from harness.errors import PolicyError
 from harness.limits import Limits
+from harness.policy.command_matchers import CommandMatcher, WalledMatcher
 from harness.policy.effects import SandboxTable
 from harness.policy.hosts import HostPattern
 from harness.policy.loader import (
@@ -35,7 +36,7 @@ from harness.policy.loader import (
     shipped_policy_path,
     tightening_only,
 )
-from harness.policy.matchers import CommandMatcher, FileMatcher, TextMatcher
+from harness.policy.matchers import FileMatcher, TextMatcher
 from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Layer, Opens, Origin, Rule
@@ -139,6 +140,15 @@ where = {path = ["src/"], url = {host = ["*.example.org"]}, mode = ["fast"]}
 read_only = true
 
 [[rule]]
+id = "scripts"
+decision = "auto"
+argv = ["bash", "scripts/*.sh", "..."]
+walls = "workspace"
+write = ["~/.cache/x"]
+match = ["X=1 bash scripts/a.sh --all"]
+not_match = ["bash a.sh", "bash scripts/../a.sh", "bash -c scripts/a.sh"]
+
+[[rule]]
 id = "docs"
 decision = "auto"
 host = ["*.example.org", "localhost:8000"]
@@ -204,6 +214,14 @@ def test_every_key_is_accepted_and_has_its_effect() -> None:
                     ArgumentMatcher(argument=ArgumentPatterns(name="url", hosts=("*.example.org",))),
                     ArgumentMatcher(argument=ArgumentPatterns(name="mode", words=("fast",))),
                 ),
+            ),
+            Rule(
+                id="scripts",
+                decision=Decision.AUTO,
+                origin=Origin(file="p.toml", line=line_of('id = "scripts"') - 1),
+                layer=Layer.USER,
+                matchers=(WalledMatcher(argv=ArgvPattern(tokens=(("bash",), ("scripts/*.sh",)), rest=True)),),
+                opens=Opens(write=(".", "~/.cache/x")),
             ),
             Rule(
                 id="docs",
@@ -281,6 +299,7 @@ def rule(body: str, decision: str = "confirm") -> str:
     return f'version = 1\n[[rule]]\nid = "a"\ndecision = "{decision}"\n{body}\n'
 
 
+NO_MATCH = "the rule does not match its example"
 TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
 LIST = 'must be a list of strings, such as ["a", "b"]'
 WHOLE = "must be a whole number of at least"
@@ -337,14 +356,17 @@ BAD = [
     # decisions
     (
         "version = 1\n[tools]\nbash = 'allow'",
-        "3: [tools] bash: unknown decision 'allow'; known: auto, confirm, deny, block",
+        "3: [tools] bash: unknown decision 'allow'; did you mean walls?",
     ),
     ("version = 1\n[tools]\nbash = 'Auto'", "3: [tools] bash: unknown decision 'Auto'; did you mean auto?"),
     (
         "version = 1\n[tools]\nbash = true",
-        "3: [tools] bash: must be one of auto, confirm, deny, block, not true or false",
+        "3: [tools] bash: must be one of auto, confirm, deny, block, walls, not true or false",
     ),
-    ("version = 1\n[tools]\nbash = ''", "3: [tools] bash: unknown decision ''; known: auto, confirm, deny, block"),
+    (
+        "version = 1\n[tools]\nbash = ''",
+        "3: [tools] bash: unknown decision ''; known: auto, confirm, deny, block, walls",
+    ),
     (rule("argv = ['x']", "ask"), "4: [[rule]] decision: unknown decision 'ask'; known: auto, confirm, deny, block"),
     (rule("argv = ['x']", "denied"), "4: [[rule]] decision: unknown decision 'denied'; did you mean deny?"),
     (
@@ -447,6 +469,25 @@ BAD = [
     (rule("argv = ['x', ['y', '...']]"), '5: [[rule]] argv: "..." must be the last word'),
     (rule("argv = ['git push']"), "5: [[rule]] argv: 'git push' is one word; write each word of the command by itself"),
     (rule("argv = [['x', 'y z']]"), "5: [[rule]] argv: 'y z' is one word; write each word of the command by itself"),
+    # walls
+    (
+        rule("argv = ['x']\nwalls = 'workspace'"),
+        "6: [[rule]] walls: is for auto rules: a stricter rule decides in all walls",
+    ),
+    (rule("argv = ['x']\nwalls = 'reader'", "auto"), "6: [[rule]] walls: unknown walls 'reader'; known: workspace"),
+    (rule("path = ['x']\nwalls = 'workspace'", "auto"), "6: [[rule]] walls: needs argv"),
+    (
+        rule("argv = ['x']\nwalls = true", "auto"),
+        "6: [[rule]] walls: must be a string, not true or false",
+    ),
+    (
+        rule("argv = ['docker', '...']\nwalls = 'workspace'\nmatch = ['docker ps']", "auto"),
+        f"7: [[rule]] match: {NO_MATCH} 'docker ps': it leaves the walls: it needs the socket of docker's daemon",
+    ),
+    (
+        rule("argv = ['git', '...']\nwalls = 'workspace'\nmatch = ['git push']", "auto"),
+        f"7: [[rule]] match: {NO_MATCH} 'git push': it leaves the walls: it reaches the network",
+    ),
     # flags
     (rule("path = ['x']\nflags = ['-f']"), "6: [[rule]] flags: needs argv"),
     (rule("argv = ['x']\nflags = '-f'"), f"6: [[rule]] flags: {LIST}"),

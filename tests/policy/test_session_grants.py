@@ -14,12 +14,13 @@ from harness.app.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.grant_pattern import GrantPattern, GrantScope
-from harness.policy.grant_offers import Offer, WallsHere, offer_for
+from harness.policy.grant_offers import Offer, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, pattern_problem, with_grants
 from harness.policy.verdict import Source, evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 from policies import ASKING_TWICE
 

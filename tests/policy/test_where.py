@@ -17,7 +17,7 @@ from harness.app.policy.judged_call import call_from_outside
 from harness.files.workspace import Workspace
 from harness.grant_pattern import pattern_fields, pattern_from
 from harness.policy.destruction import destroys
-from harness.policy.grant_offers import Offer, WallsHere, offer_for
+from harness.policy.grant_offers import Offer, offer_for
 from harness.policy.lint import warnings
 from harness.policy.loader import combine, parse_policy
 from harness.policy.policy import Policy
@@ -25,6 +25,7 @@ from harness.policy.rules import Layer
 from harness.policy.session_grants import pattern_problem, session_grant, with_grants
 from harness.policy.tool_arguments import MOST_ARGUMENTS, MOST_CHARACTERS, MOST_DEPTH, REST, tool_arguments
 from harness.policy.verdict import Source, evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 from harness.session.policies import with_plan_mode
 

@@ -28,10 +28,11 @@ from harness.gate.approval import Approval
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
 from harness.messages import ToolCall
-from harness.policy.grant_offers import Offer, WallsHere, offer_for
+from harness.policy.grant_offers import Offer, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict, evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import replace
 from harness.terminal.approver import TerminalApprover, nothing_to_advise
 from harness.terminal.console import Look

@@ -13,6 +13,7 @@ from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate_here
+from harness.policy.walls_here import WallsHere
 from harness.session.exits import Exit
 from harness.session.policies import assemble
 from harness.session.state import PROJECT_POLICY, State, current_folder
@@ -97,12 +98,12 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     if note:
         complain(note)
 
-    def hides() -> bool:
+    def walls() -> WallsHere:
         from harness.tools.command_walls import CommandWalls
 
-        return CommandWalls(workspace).walls_here(policy, tool).hides
+        return CommandWalls(workspace).walls_here(policy, tool)
 
-    verdict = evaluate_here(policy, action, hides=hides)
+    verdict = evaluate_here(policy, action, walls=walls)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, action, verdict, policy, hooks)}\n")

@@ -9,9 +9,10 @@ from enum import Enum
 from harness.actions import Decision
 from harness.grant_pattern import GrantPattern
 from harness.plugins.insight.suggestions.candidates import SeenCall
-from harness.policy.grant_offers import GrantChoice, WallsHere, offer_for
+from harness.policy.grant_offers import GrantChoice, offer_for
 from harness.policy.session_grants import Grant, session_grant, with_grants
 from harness.policy.verdict import evaluate
+from harness.policy.walls_here import WallsHere
 from harness.record import Record, replace
 
 

@@ -14,9 +14,9 @@ from harness.plugins.mcp.server_calls import JUDGED, GateTurn, ServerCall
 from harness.plugins.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool, keep_seen
 from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.plugins.mcp.tool_results import compact, texts_of
-from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.policy.tool_arguments import tool_arguments
+from harness.policy.walls_here import WallsHere
 from harness.process.json_rpc import RpcMessage, changed_line
 from harness.record import Record
 from harness.tool_kinds import server_tool

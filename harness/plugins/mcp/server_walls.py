@@ -11,8 +11,8 @@ from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.plugins.mcp.server_declaration import ServerDeclaration
 from harness.policy.effects import effects_of
-from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
+from harness.policy.walls_here import WallsHere
 from harness.process.environment import child_environment
 from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch

@@ -20,7 +20,7 @@ from harness.plugins.insight.commands.seen_calls import RecordedPolicies, seen_c
 from harness.plugins.insight.fatigue import SessionFatigue, StillAsked, Take, asking_most, fatigue_of, sparing_most
 from harness.plugins.insight.suggestions.candidates import SeenCall
 from harness.plugins.insight.suggestions.proposals import RuleProposal, suggestions
-from harness.policy.grant_offers import WallsHere
+from harness.policy.walls_here import WallsHere
 from harness.record import Record
 from harness.session.state import State
 from harness.terminal.console import Console, FinishedOutput, complain
