@@ -9,12 +9,12 @@ from itertools import takewhile
 from harness.actions import JsonValue
 from harness.app.sessions import (
     LoggedSession,
-    is_of_person,
     logged_sessions,
     session_named,
     talks,
     verified_session,
 )
+from harness.audit.calls import is_of_person
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use

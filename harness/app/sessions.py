@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from harness.actions import JsonValue
+from harness.audit.calls import is_of_person
 from harness.audit.findings import judge_log
 from harness.errors import UsageError
 from harness.log.clocks import NANO, nanoseconds
@@ -229,11 +230,6 @@ def _outline(session: LoggedSession, log: _Log) -> SessionOutline:
         torn=log.torn and not ends,
         origin=str(origin.get("session") or "") if isinstance(origin, dict) else "",
     )
-
-
-def is_of_person(record: LogRecord) -> bool:
-    """Return whether a record is a message of the user, not one that the harness sent to request a correction."""
-    return record["kind"] == "user_message" and record.get("by") != "harness"
 
 
 def talks(paths: Iterable[str], workspace: str, own_log: str = "") -> Iterator[SessionOutline]:

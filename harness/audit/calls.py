@@ -99,6 +99,11 @@ def is_typed(proposed: LogRecord) -> bool:
     return proposed.get("by") == "person"
 
 
+def is_of_person(record: LogRecord) -> bool:
+    """Return whether a record is a message of the user, not one that the harness sent to request a correction."""
+    return record["kind"] == "user_message" and record.get("by") != "harness"
+
+
 class LoggedCall(Record):
     """The records about one call. A record that the log does not have is empty."""
 

@@ -16,6 +16,8 @@ from harness.safe_files import read_small
 
 _MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o100664, 0o120000, 0o160000))
 """Valid modes: file, program, file of old git versions, link, submodule. Only sparse indexes contain folders."""
+_LOCAL = ("refs/heads/", "refs/tags/")
+"""Beginnings of the names of references that only local commands change. The others follow a remote repository."""
 _BEFORE_ID = 40
 """Number of bytes of an index entry before its object id."""
 TrackedFile: TypeAlias = "tuple[str, bytes, bytes]"
@@ -360,6 +362,26 @@ def checked_out(folder: str) -> str | None:
         if _OBJECT.fullmatch(loose):
             return loose
     return _packed(common, name)
+
+
+def local_history(folder: str) -> frozenset[tuple[str, str]]:
+    """Return HEAD and the branches, tags and stash of the repository around `folder`: each name with its value.
+
+    Empty if there is no repository. A name that cannot be read has an empty value.
+    """
+    folders = git_folders(git_top(folder))
+    if folders is None:
+        return frozenset()
+    git, common = folders
+    lines = (read_small(os.path.join(common, "packed-refs"), _MAX_PACKED_BYTES) or b"").decode("utf-8", "replace")
+    packed = (line.partition(" ")[::2] for line in lines.splitlines())
+    values = {name: value for value, name in packed if name.startswith(_LOCAL)}
+    for top in ("refs/heads", "refs/tags"):
+        for path, _, names in os.walk(os.path.join(common, top)):
+            relative = os.path.relpath(path, common)
+            values |= {f"{relative}/{name}": _line_of(os.path.join(path, name)) for name in names}
+    stash = _line_of(os.path.join(common, "refs/stash"))
+    return frozenset((values | {"HEAD": _line_of(os.path.join(git, "HEAD")), "refs/stash": stash}).items())
 
 
 def _packed(folder: str, name: str) -> str | None:

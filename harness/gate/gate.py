@@ -26,7 +26,7 @@ from harness.gate.proposed_calls import ProposedCalls
 from harness.gate.records import Advice, CallRecords, GateState, Proposal
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
-from harness.gate.tool import TIME_OVER, Attempt, NotedBefore, SeenTool, TimedTool
+from harness.gate.tool import TIME_OVER, Attempt, ChangingTool, CompareFiles, NotedBefore, SeenTool, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.log.attachments import attachments_beside
@@ -175,11 +175,14 @@ class Gate:
 
         seconds = seconds_left()
         permitted = ruling.redeem()
+        compare: CompareFiles | None = None
         with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
             if seconds is not None and seconds <= 0 and approval is None:
                 attempt.not_begun(TIME_OVER)
             else:
                 self.tools.check_place()  # the approval prompt may have been open for long
+                if isinstance(tool, ChangingTool):
+                    compare = tool.note_files(effects, self.policy)
                 attempt.is_started = True
                 if approval is not None and approval.by == "person" and isinstance(tool, SeenTool):
                     tool.keep_seen(permitted)  # only an answer by the person shows that a person saw the prompt
@@ -187,7 +190,7 @@ class Gate:
                     attempt.take(tool.run_for(permitted, effects, seconds or None))
                 else:
                     attempt.take(tool.run(permitted, effects))
-        end = self._settle(pending, ruling, noted, attempt)
+        end = self._settle(pending, ruling, noted, attempt, compare)
         if attempt.fault is not None:
             raise attempt.fault
         return end
@@ -307,8 +310,16 @@ class Gate:
         pending.intent_logged = ruling.seal.armed = True
         return noted
 
-    def _settle(self, pending: PendingCall, ruling: Permit, noted: NotedBefore | None, attempt: Attempt) -> CallEnd:
-        """Write the outcome of a call, with the words of the approver and the hooks. Return its end."""
+    def _settle(
+        self,
+        pending: PendingCall,
+        ruling: Permit,
+        noted: NotedBefore | None,
+        attempt: Attempt,
+        compare: CompareFiles | None = None,
+    ) -> CallEnd:
+        """Write the outcome of a call, with its changes and the words of the approver and the hooks. Return its end."""
+        changes = compare() if compare is not None and attempt.is_started else None
         action = ruling.action
         result = attempt.result(self._records.redact)
         if self._options.phrase is not None:
@@ -319,7 +330,7 @@ class Gate:
         result, entry_points = self.places.settle(ruling, noted, result)
         result, halts = self.checks.look_at(pending, ruling, result, ran=attempt.is_started)
         self._judge.note_changes(ruling, result, entry_points)
-        self._records.record_end(pending.proposal, result, ran=True)
+        self._records.record_end(pending.proposal, result, ran=True, changes=changes)
         self._calls.close(pending.proposal)
         return CallEnd(result=result, summary=self._summary(action), halts=halts)
 

@@ -12,6 +12,7 @@ from harness.gate.judged_json import effect_fields, facet_fields
 from harness.grant_pattern import pattern_fields
 from harness.log.action_log import ActionLog
 from harness.log.attachments import attachment_fields
+from harness.log.changed_files import changes_field
 from harness.log.schema import extra_fields
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall, ToolResult
@@ -310,10 +311,19 @@ class CallRecords:
         fields = {"toml": advice.toml} if advice.toml else {"why": advice.reason}
         self._log.append("advice", {"call": proposal.number, **fields})
 
-    def record_end(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
+    def record_end(
+        self,
+        proposal: Proposal,
+        result: ToolResult,
+        *,
+        ran: bool,
+        seen_by: str = "",
+        changes: Mapping[str, JsonValue] | None = None,
+    ) -> None:
         """Record the outcome of a call. If it ran, sync the log to disk.
 
-        `seen_by`: source of the outcome if the gate did not run the call: the name of an agent, or `harness exec`.
+        `changes` are those of a command to files; `None` if they were not looked for. `seen_by`: source of the outcome
+        if the gate did not run the call: the name of an agent, or `harness exec`.
         """
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
@@ -339,6 +349,8 @@ class CallRecords:
                 "before_sha256": result.before_sha256,
                 "after_sha256": result.after_sha256,
             }
+        if changes is not None:
+            fields["changes"] = changes_field(changes, self._log.path, self._log.redactor)
         fields |= extra_fields(result.extra)
         fields |= attachment_fields(result.attachments)
         self._log.append("outcome", fields, sync=ran)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ChangedCodeError, ToolError, WorkspaceError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 
 Arguments = Mapping[str, JsonValue]
+CompareFiles: TypeAlias = Callable[[], Mapping[str, JsonValue]]
+"""Compares the files right after a call, and returns the field `changes` of its outcome record."""
 
 TIME_OVER = "the time of the run was over"
 """Reason why a body did not begin."""
@@ -228,6 +230,18 @@ class WatchedTool(Protocol):
     @property
     def places(self) -> PlacesOfTool:
         """The protected places of the tool's workspace."""
+        ...
+
+
+@runtime_checkable
+class ChangingTool(Protocol):
+    """A tool whose calls may change files that no argument names, as a command does."""
+
+    def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
+        """Note the files of the workspace right before a call. `None` for a call that can write none of them.
+
+        `policy` tells which files are denied: their content is never stored. Raises no exception.
+        """
         ...
 
 

@@ -20,7 +20,7 @@ FIELD = "pictures"
 """The field of a record or message that lists its attachments."""
 _DIGEST = regex(r"[0-9a-f]{64}")
 _MEDIA_TYPE = regex(r"image/(png|jpeg|webp|gif)")
-_MOST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 128 * 1024 * 1024
 """The maximum size of a file that is read back. No stored attachment is larger."""
 
 
@@ -75,14 +75,18 @@ class KeptAttachments:
 
     def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
         """Store the bytes on disk and return the attachment that names them. Raises OSError."""
+        digest = self.keep_data(data)
+        return Attachment(sha256=digest, media_type=media_type, width=width, height=height, size=len(data))
+
+    def keep_data(self, data: bytes) -> str:
+        """Store the bytes on disk and return their digest. Raises OSError."""
         digest = digest_of(data)
-        attachment = Attachment(sha256=digest, media_type=media_type, width=width, height=height, size=len(data))
         if self.bytes_of(digest) is None:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             replace_file(os.path.join(self.folder, digest), (data,))
             sync_names(self.folder)
             sync_names(os.path.dirname(self.folder))
-        return attachment
+        return digest
 
     def bytes_of(self, digest: str) -> bytes | None:
         """Return the bytes with this digest; None if they are missing or changed."""

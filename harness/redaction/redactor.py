@@ -172,7 +172,9 @@ def _is_kept(name: str, text: str) -> bool:
     """Return whether a field is not redacted: a digest or a session ID in a field whose name says so."""
     match len(text):
         case 64:
-            return (name.endswith("sha256") or name in ("prev", "head")) and _DIGEST.fullmatch(text) is not None
+            return (name.endswith("sha256") or name in ("prev", "head", "keyed_digest")) and _DIGEST.fullmatch(
+                text
+            ) is not None
         case 12:
             return name in ("session", "of_session") and _SESSION.fullmatch(text) is not None
         case _:

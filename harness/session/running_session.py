@@ -18,6 +18,7 @@ from harness.gate.approval import Approver
 from harness.gate.options import GateOptions
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.registry import ToolRegistry
+from harness.gate.tool import ChangingTool
 from harness.interrupt import Interrupt
 from harness.limits import strictest
 from harness.log.action_log import ActionLog
@@ -25,7 +26,7 @@ from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.loop.run import Session
 from harness.model import Model, OwnModel
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, denies_altogether
 from harness.process.environment import child_environment
 from harness.record import replace
 from harness.session.active_parts import ActiveParts
@@ -110,6 +111,13 @@ class RunningSession:
         """Load and start everything that the first request needs. May be called in any thread."""
         self._parts.begin()
         self.models.warm_up()
+        self.look_ahead()
+
+    def look_ahead(self) -> None:
+        """Begin to look at the files of the workspace, unless the policy refuses every command."""
+        tools = [tool.spec.name for tool in self.tools.tools if isinstance(tool, ChangingTool)]
+        if not all(denies_altogether(self.policy, name) for name in tools):
+            self.tools.changes.look_ahead(self.policy)
 
     def close(self) -> None:
         """End everything that was started for the session."""

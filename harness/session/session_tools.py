@@ -25,6 +25,7 @@ from harness.session.session_rules import SessionRules
 from harness.session.shipped_plugins import file_readers, tool_offers
 from harness.session.state import State
 from harness.tools import builtin_tools, optional_tools
+from harness.tools.command_changes import CommandChanges
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class SessionTools(Record):
     """Short description of the walls that confine commands."""
     attachments: SessionAttachments
     seat: HelperSeat
+    changes: CommandChanges
+    """The looks at the files around commands."""
 
     @property
     def place(self) -> SessionPlace:
@@ -70,6 +73,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     """Return the tools of a session. Raises UsageError if commands must be confined and cannot be, or if no tool is left."""
     place, policy = rules.place, rules.policy
     attachments, seat = SessionAttachments(place.settings), HelperSeat()
+    changes = CommandChanges(place.workspace.root, place.state.trees, place.environment)
     shipped = tools_in(
         place.workspace,
         place.state,
@@ -80,6 +84,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         log=place.log,
         scripts=tuple(place.extensions.tools.values()),
         attachments=attachments,
+        changes=changes,
     )
     plugin_offers = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
     chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in plugin_offers])
@@ -93,7 +98,14 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     if not place.extensions.sections and all(denies_altogether(policy, name) for name in names):
         raise UsageError(f"no tool is left to offer: the policy refuses every call of {', '.join(names)}")
     return SessionTools(
-        rules=rules, front=front, tools=tools, chosen=chosen, level=level, attachments=attachments, seat=seat
+        rules=rules,
+        front=front,
+        tools=tools,
+        chosen=chosen,
+        level=level,
+        attachments=attachments,
+        seat=seat,
+        changes=changes,
     )
 
 
@@ -126,8 +138,11 @@ def tools_in(
     hide: Sequence[str] = (),
     scripts: Sequence[ScriptDeclaration] = (),
     attachments: SessionAttachments | None = None,
+    changes: CommandChanges | None = None,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools and scripts for a workspace. No command can read `log` and the absolute paths in `hide`.
+
+    `changes` finds the files that commands change (default: a new one).
 
     From this call on, commands cannot read this process's memory or environment, which hold keys.
     """
@@ -143,6 +158,7 @@ def tools_in(
         stops=lambda: interrupt.stops,
         scripts=scripts,
         readers=file_readers(attachments),
+        changes=changes or CommandChanges(workspace.root, state.trees, environment),
     )
 
 

@@ -25,7 +25,8 @@ from harness.terminal.question import Asker, Question, Usual, by_model, question
 from harness.terminal.question_dialog import QuestionDialog
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
-from harness.terminal.undo_dialog import UndoChoice, UndoDialog, UndoQuestion
+from harness.terminal.undo_dialog import UndoDialog
+from harness.terminal.undo_question import UndoChoice, UndoQuestion
 from harness.terminal.user_question_dialog import UserQuestionDialog
 from harness.text.visible import visible_line
 from harness.tools.ask_user import Replied, UserAnswer, UserQuestion

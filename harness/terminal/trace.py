@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import answerer, hosts_of, is_typed, number, objects_in, sign_of, word
+from harness.audit.command_changes import change_counts
 from harness.audit.helper_tree import Helper, HelperTree
 from harness.grant_pattern import pattern_from
 from harness.log.order import LogRecord
@@ -338,7 +339,8 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
             location = ", at the terminal" if outcome.get("terminal") is True else ""
-            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{location}{_refused_hosts(outcome)}"
+            counts = _file_counts(outcome)
+            return f"exit {word(outcome['exit_code'])}{counts}{_took(outcome)}{location}{_refused_hosts(outcome)}"
         case "ok":
             return f"ok{_changed(outcome)}{_took(outcome)}{_changes_place(outcome)}"
         case "failed" | "crashed":
@@ -349,7 +351,13 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
         case "not_run":
             return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
         case _:
-            return f"{status}{_changes_place(outcome)}"
+            return f"{status}{_file_counts(outcome)}{_changes_place(outcome)}"
+
+
+def _file_counts(outcome: LogRecord) -> str:
+    """Return the numbers of files that a command changed, after a comma. Empty without known changes."""
+    counts = change_counts(outcome.get("changes"))
+    return f", {counts}" if counts else ""
 
 
 def _changes_place(outcome: LogRecord) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Iterator, Sequence
 
-from harness.record import Record
 from harness.terminal.choices import NEXT, VIEW, Choice
 from harness.terminal.dialog import Dialog, Seat
 from harness.terminal.diff_drawing import diff_rows
 from harness.terminal.keys import Event
 from harness.terminal.row_text import Row, prose, rows_of
-from harness.terminal.styles import Line
+from harness.terminal.undo_question import UndoChoice, UndoQuestion
 
 TITLE = "undo asks"
 _BOTH = Choice(key="y", word="both", does="takes back the conversation and the files")
@@ -20,36 +18,6 @@ _TALK = Choice(key="c", word="conversation", does="takes back the conversation; 
 _DIFF = Choice(key="d", word="diff", does="shows the lines that would change")
 _NOTHING = Choice(key="n", word="nothing", does="leaves all as it is")
 _HELP = Choice(key="?", word="help", does="says what the keys do")
-
-
-class UndoChoice(Enum):
-    """The parts of a turn that the user takes back."""
-
-    BOTH = "both"
-    FILES = "files"
-    CONVERSATION = "conversation"
-    NOTHING = "nothing"
-
-    @property
-    def takes_files(self) -> bool:
-        """Whether files are taken back."""
-        return self in (UndoChoice.BOTH, UndoChoice.FILES)
-
-    @property
-    def takes_conversation(self) -> bool:
-        """Whether messages are taken back."""
-        return self in (UndoChoice.BOTH, UndoChoice.CONVERSATION)
-
-
-class UndoQuestion(Record):
-    """The question. Its texts are safe to show, except for the diffs."""
-
-    summary: str
-    """The numbers of files to restore, remove and leave, and the reasons."""
-    lines: tuple[Line, ...]
-    """One line for each file."""
-    diffs: Callable[[], Sequence[tuple[str, str]]]
-    """Returns the name and the diff of each file with text."""
 
 
 class UndoDialog(Dialog[UndoChoice]):

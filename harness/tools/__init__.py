@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
+    from harness.tools.command_changes import CommandChanges
     from harness.tools.command_runner import CommandRunner
     from harness.tools.delegate import Helpers
     from harness.tools.file_reader import FileReader
@@ -48,6 +49,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     stops: Callable[[], int] | None = None,
     scripts: Sequence[ScriptDeclaration] = (),
     readers: Sequence[FileReader] = (),
+    changes: CommandChanges | None = None,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
@@ -57,7 +59,8 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     those that the policy hides. `on_output` receives the output of a running command. `lend` lends the terminal to a
     command that the user typed. `stops` returns the number of interrupts by the user since the call began; the second
     one kills at once. The full output of long commands is stored in the workspace's `outputs` folder, if it has one.
-    `readers` read files that are not text for `read_file`. A file without a reader is treated as binary.
+    `readers` read files that are not text for `read_file`. A file without a reader is treated as binary. `changes` finds
+    the files that commands change.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -79,6 +82,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         outputs=outputs,
         on_output=on_output,
         stops=stops,
+        changes=changes,
     )
     return (
         BashTool(workspace, commands, lend=lend),

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, assert_never
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
-from harness.gate.tool import Neighbour, ToolOutput
+from harness.gate.tool import CompareFiles, Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus
+from harness.policy.policy import Policy
 from harness.process.environment import (
     at_a_terminal,
     cache_variables,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from harness.process.command import Ended, Pace
     from harness.process.lent_terminal import LentTerminal
     from harness.sandbox.confinement import Confinement
+    from harness.tools.command_changes import CommandChanges
     from harness.tools.command_network import CommandNetwork
 
 NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
@@ -77,6 +79,7 @@ class CommandRunner:
         on_output: Callable[[str], None] | None = None,
         stops: Callable[[], int] | None = None,
         pace: Pace | None = None,
+        changes: CommandChanges | None = None,
     ) -> None:
         """Prepare to run commands in `workspace`.
 
@@ -85,7 +88,8 @@ class CommandRunner:
         may write (default: a separate folder, removed with this object). `images` stores the content of protected
         places; if it is `None`, no content is stored. `outputs` stores the full text of shortened output. `on_output`
         receives output, ten times per second. `stops` returns the number of interrupts by the user since the call
-        began; the second one kills at once. `pace` limits the steps of ending a command.
+        began; the second one kills at once. `pace` limits the steps of ending a command. `changes` finds the files that
+        commands change; if it is `None`, they are not looked for.
         """
         self.workspace = workspace
         self.limits = limits
@@ -102,6 +106,7 @@ class CommandRunner:
         self._on_output = on_output
         self._stops = stops
         self._pace = pace
+        self._changes = changes
 
     @cached_property
     def places(self) -> ProtectedPlaces:
@@ -123,7 +128,12 @@ class CommandRunner:
             on_output=self._on_output,
             stops=self._stops,
             pace=self._pace,
+            changes=self._changes,
         )
+
+    def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
+        """Note the files of the workspace right before a command (see gate.tool.ChangingTool)."""
+        return None if self._changes is None else self._changes.note(effects, policy)
 
     def run(
         self,

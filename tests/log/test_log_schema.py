@@ -170,6 +170,17 @@ PLACE_STATES: st.SearchStrategy[JsonValue] = st.fixed_dictionaries(
         "sha256": st.none() | st.just(DIGEST),
     }
 )
+TEXTS: st.SearchStrategy[JsonValue] = st.text(max_size=4)
+COUNTS: st.SearchStrategy[JsonValue] = st.integers(0, 9)
+FLAGS: st.SearchStrategy[JsonValue] = st.booleans()
+PATH_STATES: st.SearchStrategy[JsonValue] = st.none() | st.fixed_dictionaries(
+    {"kind": TEXTS},
+    optional={
+        **dict.fromkeys(("target", "unkept"), TEXTS),
+        **dict.fromkeys(("mode", "size"), COUNTS),
+        **dict.fromkeys(("sha256", "keyed_digest"), st.just(DIGEST)),
+    },
+)
 PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
     "text": st.text(max_size=12),
     "count": st.integers(0, 2**70),
@@ -236,6 +247,18 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
             "words": st.text(max_size=4),
             "seconds": st.floats(0, 1e6),
         }
+    ),
+    "file_changes": st.fixed_dictionaries(
+        dict.fromkeys(("added", "changed", "removed", "modes", "links", "began_ns", "ended_ns"), COUNTS),
+        optional={
+            "paths": st.lists(st.fixed_dictionaries({"path": TEXTS, "before": PATH_STATES, "after": PATH_STATES})),
+            "list_sha256": st.just(DIGEST),
+            "left_out": st.lists(
+                st.fixed_dictionaries({"path": TEXTS, "reason": TEXTS, "size": COUNTS, "is_changed": FLAGS})
+            ),
+            "problem": TEXTS,
+            "history_changed": FLAGS,
+        },
     ),
     "origin": st.fixed_dictionaries({"session": st.text(max_size=4), "records": st.integers(0)}),
 }

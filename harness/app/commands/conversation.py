@@ -26,7 +26,7 @@ from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
-from harness.terminal.undo_dialog import UndoChoice, UndoQuestion
+from harness.terminal.undo_question import UndoChoice, UndoQuestion
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 

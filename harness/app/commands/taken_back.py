@@ -16,7 +16,7 @@ from harness.files.diffs import compare
 from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.terminal.undo_dialog import UndoChoice, UndoQuestion
+from harness.terminal.undo_question import UndoChoice, UndoQuestion
 
 
 class TakenBack:

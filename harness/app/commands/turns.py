@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.app.commands.notes_to_model import is_unanswered
-from harness.app.sessions import is_of_person
+from harness.audit.calls import is_of_person
 from harness.errors import LogError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log

@@ -44,6 +44,7 @@ from harness.messages import Attachment, RunResult, StopReason
 from harness.plugin import Effect, SlashCommand
 from harness.policy.verdict import Verdict
 from harness.record import replace
+from harness.session.config.provider import NO_PROVIDER
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from harness.log.vocabulary import PlacesAnswer
     from harness.process.lent_terminal import LentTerminal
     from harness.terminal.completion import Menus
-    from harness.terminal.undo_dialog import UndoChoice, UndoQuestion
+    from harness.terminal.undo_question import UndoChoice, UndoQuestion
     from harness.tools.ask_user import UserAnswer, UserQuestion
 
 
@@ -140,7 +141,6 @@ def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carri
         return Repl(arguments, environment, carried=carried)
     except UsageError as error:
         from harness.app.demo.first_run import first_run
-        from harness.session.config.provider import NO_PROVIDER
 
         if carried is not None and str(error) == NO_PROVIDER:
             model_text = visible_line(f"{carried.first.get('model')} at {carried.first.get('server')}", 500)

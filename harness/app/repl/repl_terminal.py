@@ -7,11 +7,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
 
 from harness.app.commands.help import KEYS
+from harness.plugin import SlashCommand
 from harness.process.lent_terminal import LentTerminal
+from harness.redaction.redactor import Redactor
 from harness.session.session_place import SessionPlace
+from harness.terminal.completion import Menus
 from harness.terminal.console import look_from
 from harness.terminal.file_names import FileIndex
 from harness.terminal.line_history import KeptHistory
@@ -19,11 +21,6 @@ from harness.terminal.prompt_line import PromptLine
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
 from harness.terminal.type_ahead import TypeAhead
-
-if TYPE_CHECKING:
-    from harness.plugin import SlashCommand
-    from harness.redaction.redactor import Redactor
-    from harness.terminal.completion import Menus
 
 TWICE_SECONDS = 2.0
 """Maximum time in seconds between two Ctrl-C at an empty prompt that exit the program."""

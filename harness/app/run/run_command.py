@@ -180,6 +180,7 @@ class _Run:
         self._session.log.observers += [self._facts.record, self._output.record]
         self._signals.install()
         self._session.models.warm_up()
+        self._session.look_ahead()
         collect()
 
     def _work(self) -> RunResult:
