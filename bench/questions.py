@@ -15,6 +15,8 @@ Each way judges a task from its beginning, in order, by the real gate with the s
     edits   the same, in the mode `edits`
     grants  each question is answered with the widest grant inside walls that it offers; one with the network only if it
             offers no other
+    walls   every question is answered with yes, with `bash = "walls"` and edits unasked
+    opened  the same, and each question is answered as in `grants`
 
 The workspace is a temporary git repository with one commit. Its files are those of `has`, or else every file inside that
 a command reads before another writes it, by the harness's own reading of the commands. A permitted command is not run:
@@ -33,6 +35,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from harness.actions import Access, Action, Command, Effects, JsonValue, Opaque, PathAccess, Place
@@ -51,7 +54,7 @@ from harness.plugins.insight.fatigue import Take
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
-from harness.record import Record
+from harness.record import Record, replace
 from harness.sandbox import Machine
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 from harness.tools import builtin_tools
@@ -60,12 +63,13 @@ from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
 
 RECORDED = Path(__file__).parent.parent / "tests" / "support" / "tasks"
-WAYS = ("ask", "edits", "grants")
+WAYS = ("ask", "edits", "grants", "walls", "opened")
 GOAL = 3
 """Number of questions that a task should not exceed."""
 WHOLE = Machine(landlock=7, seccomp="x86_64", bubblewrap="/usr/bin/bwrap")
 """A machine with complete walls."""
 CONTENT = "line 1\nline 2\n"
+_HOME = "home-of-the-person"
 _TOOLS = {"bash": BASH.name, "read": READ_FILE.name, "edit": EDIT_FILE.name, "write": WRITE_FILE.name}
 _FILE_NAMES = re.compile(r"[A-Z]\w+|\.\w+|.*\.\w+|\w*rc")
 """Names of files. Other names that commands read are taken for folders."""
@@ -184,7 +188,7 @@ class Judging:
         self.task = task
         self.questions: list[AskedCall] = []
         self._takes_grants = False
-        root = folder.resolve() / "home" / "work" / "repository"
+        root = folder.resolve() / _HOME / "work" / "repository"
         root.mkdir(parents=True)
         self._root = root
         workspace = Workspace(str(root), str(root.parent.parent))
@@ -205,6 +209,9 @@ class Judging:
                 self.gate.grants.allow_edits(on=True)
             case "grants":
                 self._takes_grants = True
+            case "walls" | "opened":
+                self.gate.grants.allow_edits(on=True)
+                self._takes_grants = way == "opened"
             case _:
                 raise ValueError(way)
 
@@ -319,16 +326,25 @@ _WITH_SUBCOMMANDS = frozenset(("git", "pip", "pip3", "npm", "apt", "apt-get", "d
 
 
 def _short_place(path: PathAccess) -> str:
-    """Return the place of a path. A path outside is cut to its first two folders."""
+    """Return the place of a path. A path outside is cut to its first two folders, and the home folder is a place too."""
     if path.place is not Place.OUTSIDE:
         return str(path.place.value)
+    if f"{os.sep}{_HOME}{os.sep}" in path.real:
+        return "~"
     return "/".join(path.real.split("/")[:3])
+
+
+@cache
+def in_walls(policy: Policy) -> Policy:
+    """Return the policy with `bash = "walls"` in place of its default for commands."""
+    defaults = [replace(each, in_walls=True) if each.tool == BASH.name else each for each in policy.defaults]
+    return replace(policy, defaults=tuple(defaults))
 
 
 def count_task(task: RecordedTask, way: str, policy: Policy, files: Sequence[str] | None = None) -> TaskCount:
     """Return the questions of a task in a way. `files` are those at the beginning (default: those of the task)."""
     with tempfile.TemporaryDirectory() as folder:
-        judging = Judging(task, Path(folder), policy)
+        judging = Judging(task, Path(folder), in_walls(policy) if way in ("walls", "opened") else policy)
         judging.make_repository(task.files if files is None else files)
         judging.enter(way)
         return judging.count()

@@ -12,12 +12,14 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -26,6 +28,8 @@ if HERE not in sys.path:
 
 from places import ROOT  # noqa: E402 - lies beside this file
 from second_wall_attempts import LEFT_OUT, STUBS, Attempt, own, rows  # noqa: E402
+
+from harness.paths import is_within  # noqa: E402
 
 ORDINARY = 65534
 PASSES = ("control", "reader", "writer")
@@ -51,16 +55,16 @@ def bwrap(stubs: str) -> list[str]:
     words = [
         "bwrap",
         "--unshare-ipc",
-        "--unshare-pid",
         "--unshare-net",
         "--unshare-uts",
         "--unshare-cgroup-try",
         "--die-with-parent",
     ]
     # Without root bwrap makes the user namespace itself; root becomes an ordinary user first, and makes one then.
-    words += ["--cap-drop", "ALL"] if root else ["--unshare-user"]
-    if root:
-        words += [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
+    words += ["--cap-drop", "ALL"] if root else ["--unshare-user", "--unshare-pid", "--proc", "/proc"]
+    if root:  # bwrap covers parts of a /proc that root could write, and then the kernel forbids another one in it
+        names = ("SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
+        words += ["--dir", "/proc", *(word for name in names for word in ("--cap-add", f"CAP_{name}"))]
     words += ["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"]
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
         if os.path.islink(name):
@@ -71,15 +75,13 @@ def bwrap(stubs: str) -> list[str]:
         words += ["--perms", "1777", "--tmpfs", folder]
     words += ["--symlink", "../run", "/var/run"]
     made = {"/"}
-    for folder in dict.fromkeys((sys.base_prefix, sys.prefix, ROOT)):
+    for folder in program_folders():
         if not folder.startswith("/usr/"):
             words += [*_parents(folder, made), "--ro-bind", folder, folder]
     words += [
         "--ro-bind",
         stubs,
         STUB_FOLDER,
-        "--proc",
-        "/proc",
         "--dev",
         "/dev",
         "--perms",
@@ -107,8 +109,16 @@ def bwrap(stubs: str) -> list[str]:
         words += ["--setenv", name, value]
     if root:
         ids = [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--bounding-set=-all"]
-        words += ["setpriv", *ids, "--", "unshare", "--user", f"--map-user={ORDINARY}", f"--map-group={ORDINARY}", "--"]
+        words += ["unshare", "--pid", "--fork", "--mount-proc", "--"]
+        words += ["setpriv", *ids, "--", "unshare", "--user", f"--map-user={ORDINARY}", f"--map-group={ORDINARY}"]
+        words += ["--fork", "--"]  # what is tried may signal the first process of the namespace
     return words
+
+
+def program_folders() -> list[str]:
+    """Return the folders of this interpreter and of what it imports, none inside another."""
+    folders = dict.fromkeys((sys.base_prefix, sys.prefix, ROOT, *filter(os.path.isdir, sys.path[1:])))
+    return [one for one in folders if not any(one != other and is_within(one, other) for other in folders)]
 
 
 def _parents(folder: str, made: set[str]) -> Iterator[str]:
@@ -131,17 +141,21 @@ def missing() -> str:
     return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()}"
 
 
+def write_stubs(folder: str) -> list[str]:
+    """Write scripts for the programs that are not installed, and return the names of these."""
+    made = [name for name in STUBS if shutil.which(name, path=PATH) is None]
+    for name in made:
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\n{STUBS[name]}\n")
+        os.chmod(f"{folder}/{name}", 0o755)
+    return made
+
+
 def run_outside(passes: Sequence[str], only: str = "", every: int = 1) -> dict[str, Any]:
     """Run the passes, each in its own namespace, all at once, and return what each reports."""
     with tempfile.TemporaryDirectory() as stubs:
         os.chmod(stubs, 0o755)
-        made = []
-        for name, script in STUBS.items():
-            if shutil.which(name, path=PATH) is None:
-                made.append(name)
-                with open(f"{stubs}/{name}", "w", encoding="utf-8") as file:
-                    file.write(f"#!/bin/bash\n{script}\n")
-                os.chmod(f"{stubs}/{name}", 0o755)
+        made = write_stubs(stubs)
         command = [
             *bwrap(stubs),
             sys.executable,
@@ -152,7 +166,7 @@ def run_outside(passes: Sequence[str], only: str = "", every: int = 1) -> dict[s
             f"--every={every}",
         ]
         started = [
-            (name, subprocess.Popen([*command, f"--share={share}", name], stdout=subprocess.PIPE))
+            (name, started_alone([*command, f"--share={share}", name]))
             for name in passes
             for share in range(_shares(only, every))
         ]
@@ -161,10 +175,21 @@ def run_outside(passes: Sequence[str], only: str = "", every: int = 1) -> dict[s
             for name, process in started:
                 reports[name] = _joined(reports.get(name), _report(process))
         finally:
-            for _, process in started:  # its namespace, and all that is in it, ends with it
-                process.kill()
-                process.communicate()
+            for _, process in started:
+                end(process)
     return reports | {"stubs": made}
+
+
+def started_alone(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start what makes a namespace, in a process group of its own."""
+    return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process group: the namespace, and all that is in it, ends with its first process."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def _joined(some: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:

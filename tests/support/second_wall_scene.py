@@ -25,8 +25,10 @@ KEYRINGS = (-4, -5)
 """Those of the user, and of the user's session: of this namespace alone."""
 WATCHED = ("/scratch", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue")
 
-PROGRAMS = frozenset((sys.base_prefix, sys.prefix, ROOT))
-"""Mounted read-only, wherever they lie; also below what is watched: nothing in them can change, and they are large."""
+STATE = "/scratch/state"
+"""The harness's own folder, with the log that it writes."""
+PROGRAMS = frozenset((*sys.path, sys.base_prefix, sys.prefix, ROOT, STATE))
+"""Not looked at. All but the last are mounted read-only, wherever they lie, and are large."""
 
 
 class Seen(NamedTuple):
