@@ -155,6 +155,8 @@ class Command(Record):
     """The commands that run this one, as words: `uv run pytest` runs `pytest`."""
     opens: tuple[str, ...] = ()
     """Absolute folders outside the workspace that a git command writes because the repository is linked from there."""
+    remotes: tuple[str, ...] = ()
+    """Hosts of the repository's remotes, for a git command. Empty if one of them is unknown or no web host."""
     fed: bool = False
     """Whether the command reads input besides its words: a here-document, a file, or the output of a pipe."""
 
@@ -354,6 +356,18 @@ class Enforcement(Enum):
     """The user allowed this exact command to run without confinement."""
 
 
+class WallsLevel(Enum):
+    """The level of the walls around a command. It depends on the command's effects, and not on who allowed them."""
+
+    READER = "reader"
+    """It writes nothing and has no network."""
+    WORKSPACE = "workspace"
+    """It writes the workspace and a private folder for temporary files, without what is hidden or protected."""
+    OPENED = "opened"
+    """The workspace level, and the openings that the verdict names."""
+    UNCONFINED = "unconfined"
+
+
 class Effects(Record):
     """The permitted effects of a run. The kernel confines a command to `named_paths`, `granted`, `network` and `hide`."""
 
@@ -365,6 +379,8 @@ class Effects(Record):
     """Resolved paths that the facets certainly write. The run may always write them."""
     entries: tuple[str, ...] = ()
     """The paths of `named_paths` that the run may move, remove or replace. Their folders are made writable."""
+    outside: tuple[str, ...] = ()
+    """The paths of `named_paths` outside the workspace."""
     granted: tuple[str, ...] = ()
     """Further writable folders and files, with everything below them, in the form of a policy.
 
@@ -386,15 +402,18 @@ class Effects(Record):
     keep: tuple[str, ...] = ()
     """Absolute paths that no call may write, regardless of grants: policies, trust, logs."""
     hold: tuple[str, ...] = ()
-    """Absolute paths inside `granted` that stay read-only, because rules forbid a granted program to write them."""
+    """Absolute paths inside `granted` that stay read-only, because a rule forbids to write them or asks about it."""
+    unheld: str = ""
+    """Part of the walls' level that this machine cannot enforce in this workspace, in a short clause. Empty if none."""
+    changes: tuple[str, ...] = ()
+    """Protected places that the run may change, by their names in the workspace. A name holds at any depth."""
+    opens_places: bool = False
+    """Whether the run may change every protected place, because the user opened them at the approval prompt."""
     enforcement: Enforcement = Enforcement.POSSIBLE
-    sockets: bool = True
-    """Whether the run may connect to Unix sockets of other programs, provided that it may write at all."""
-    needed_socket: bool = False
-    """Whether the run may connect to Unix sockets although it writes nothing.
-
-    The question named the socket that it needs.
-    """
+    sockets: bool = False
+    """Whether the run may connect to Unix sockets of other programs."""
+    socket: str = ""
+    """Description of the Unix socket that the run needs, for the user. Set only with `sockets`."""
     unasked: bool
     """Whether the command ran without a question.
 
@@ -405,6 +424,32 @@ class Effects(Record):
     def reaches(self) -> bool:
         """Whether there is any way to the network."""
         return self.network or bool(self.hosts)
+
+    @property
+    def looks_only(self) -> bool:
+        """Whether the run can neither write nor reach the network."""
+        return self.write == () and not self.granted and not self.reaches
+
+    @property
+    def level(self) -> WallsLevel:
+        """The level of the walls."""
+        if self.enforcement is Enforcement.OFF:
+            return WallsLevel.UNCONFINED
+        if self.opened:
+            return WallsLevel.OPENED
+        return WallsLevel.READER if self.looks_only else WallsLevel.WORKSPACE
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """The openings of the walls beyond the workspace, in words. They are untrusted text."""
+        network = ["network: any host"] if self.network else []
+        if self.hosts and not self.network:
+            network = [f"network {', '.join(self.hosts)}"]
+        outside = [path for path in (*self.granted, *self.outside) if path.startswith(("/", "~"))]
+        writes = [f"writes {path}" for path in dict.fromkeys(outside)]
+        changes = ["changes any protected place"] if self.opens_places else [f"changes {name}" for name in self.changes]
+        sockets = [f"a Unix socket: {self.socket}" if self.socket else "Unix sockets"] if self.sockets else []
+        return (*network, *writes, *changes, *sockets)
 
 
 def _as_it_is(text: str) -> str:

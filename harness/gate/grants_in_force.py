@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from harness.actions import Action
+from harness.actions import Action, Decision, Effects, PathAccess, WallsLevel
 from harness.errors import GateError
 from harness.gate.approval import Approval
 from harness.gate.records import CallRecords, Proposal
 from harness.gate.registry import ToolRegistry
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
+from harness.paths import is_within
+from harness.policy.effects import Sandbox
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
 from harness.policy.verdict import Verdict, evaluate, evaluate_here
@@ -181,17 +183,17 @@ class GrantsInForce:
         return self._tools().walls_here(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
-        """Return the verdict on a call. A granted program counts only if the walls here confine it (see `evaluate`)."""
+        """Return the verdict on a call, with the walls that this workspace and this machine give it.
+
+        A granted program counts only if the walls here confine it (see `evaluate`).
+        """
         verdict = evaluate_here(self.policy, action, suspended, walls=lambda: self.walls_here(action.tool))
-        if not verdict.in_walls:
+        if verdict.decision > Decision.CONFIRM or verdict.effects.level in (WallsLevel.READER, WallsLevel.UNCONFINED):
             return verdict
         walls = self.walls_here(action.tool)
         if verdict.programs:
             verdict = evaluate(self._held_by(walls), action, suspended, walls=walls)
-        if not verdict.in_walls:
-            return verdict
-        effects = verdict.effects
-        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held_places))
+        return replace(verdict, effects=_within(walls, verdict, self._files.sandbox))
 
     def _held_by(self, walls: WallsHere) -> Policy:
         """Return the policy with the grants that the walls can hold.
@@ -269,6 +271,30 @@ class GrantsInForce:
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
         return self._store.keep(pattern, days) if self._store else "grants cannot be saved here"
+
+
+def _within(walls: WallsHere, verdict: Verdict, sandbox: Sandbox) -> Effects:
+    """Return the effects of a verdict inside the walls of this workspace: files of rules are hidden or write-protected.
+
+    A file whose reading the user approves by its name is not hidden. Where commands cannot be limited to hosts, an
+    approval opens the whole network.
+    """
+    effects = verdict.effects
+    asked_paths = [
+        facet.facet.real
+        for facet in verdict.facets
+        if isinstance(facet.facet, PathAccess) and facet.decision is Decision.CONFIRM
+    ]
+    hidden = [place for place in walls.hidden if not any(is_within(path, place) for path in asked_paths)]
+    if verdict.decision is Decision.CONFIRM and effects.hosts and sandbox.network and not walls.by_host:
+        effects = replace(effects, network=True, hosts=())
+    is_granted = bool(verdict.programs) and sandbox.required is None
+    return replace(
+        effects,
+        hide=(*effects.hide, *hidden),
+        hold=walls.held_places,
+        unheld="" if is_granted or not walls.root else walls.gap,
+    )
 
 
 def _answer_first(identity: str) -> str:

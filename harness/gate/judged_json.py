@@ -87,10 +87,12 @@ def effect_fields(effects: Effects) -> JsonValue:
         fields[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
         if paths is not None and len(paths) > MAX_LOGGED_PATHS:
             fields[f"{name}_count"] = len(paths)
-    if not effects.sockets:
-        fields["sockets"] = False
-    if effects.needed_socket:
-        fields["needed_socket"] = True
+    fields["sockets"] = effects.sockets
+    fields["level"] = effects.level.value
+    if effects.opened:
+        fields["opened"] = list(effects.opened)
+    if effects.unheld:
+        fields["unheld"] = effects.unheld
     if effects.left_out:
         fields["left_out"] = list(effects.left_out)
     if effects.write is None and effects.named_paths:

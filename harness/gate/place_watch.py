@@ -1,15 +1,15 @@
-"""Changes that a granted program makes to protected places, found by comparing the places before and after its run.
+"""Changes that a command makes to protected places, found by comparing the places before and after its run.
 
-The kernel cannot protect a single file in a writable folder, so the user reviews the changes. Until the user has
-answered, the grant under which the program ran is suspended.
+The walls cannot protect a file that does not exist yet, and Landlock alone none in a writable folder, so the user reviews
+the changes. Until the user has answered, the grant under which the program ran is suspended. Without a user, the places
+are restored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from harness.actions import Effects
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.records import CallRecords
 from harness.gate.registry import ToolRegistry
@@ -17,13 +17,11 @@ from harness.gate.ruling import Permit
 from harness.gate.tool import NotedBefore, PlacesOfTool, WatchedTool
 from harness.log.vocabulary import PlacesAnswer
 from harness.messages import ToolResult
-from harness.paths import is_within
+from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
+from harness.policy.opened_places import maintains
 from harness.policy.session_grants import Grant
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 
 MOST_TOLD = 10
 """Maximum number of places named to the model."""
@@ -35,7 +33,7 @@ class PlacesQuestion(Record):
     summary: str
     """Short description of the run. Empty for a run of an earlier session."""
     grants: tuple[Grant, ...]
-    """The grants under which the program ran. They are suspended now."""
+    """The grants under which the command ran. They are suspended now. Empty if it ran by a rule or an approval."""
     changed: PlacesFound
 
 
@@ -43,12 +41,12 @@ AskPlaces: TypeAlias = Callable[[PlacesQuestion], PlacesAnswer]
 
 
 def nobody_to_ask(question: PlacesQuestion) -> PlacesAnswer:  # noqa: ARG001 - what asks
-    """Answer for an absent user: keep the changes and suspend the grants."""
+    """Answer for an absent user: the grants are suspended, and the places are restored."""
     return PlacesAnswer.NOBODY
 
 
 class PlaceWatch:
-    """Compares the protected places before and after calls in which a granted program runs."""
+    """Compares the protected places before and after calls that may write."""
 
     def __init__(
         self,
@@ -69,14 +67,11 @@ class PlaceWatch:
         self._monotonic = monotonic
 
     def note(self, permit: Permit) -> NotedBefore | None:
-        """Return the state of the places before a call in which a granted program runs; `None` for any other call.
-
-        This includes the call at whose approval prompt the program was granted.
-        """
-        tool = self._tools()[permit.action.tool]
-        if not permit.verdict.programs or not isinstance(tool, WatchedTool):
+        """Return the state of the places before a call that may write; `None` for any other call."""
+        tool, effects = self._tools()[permit.action.tool], permit.verdict.effects
+        if effects.looks_only or effects.opens_places or not isinstance(tool, WatchedTool):
             return None
-        effects, walls = permit.verdict.effects, self._grants.walls_here(permit.action.tool)
+        walls = self._grants.walls_here(permit.action.tool)
         unheld = set(walls.exposed).intersection(walls.forbidden or ())
         also = (*effects.keep, *effects.hold, *(f"{walls.root}/{name}" for name in sorted(unheld)))
         return tool.places.note(also, walls.forbidden)
@@ -88,25 +83,28 @@ class PlaceWatch:
 
         After changes, suspend the grants, record that, ask, and carry out the answer.
 
-        Return the result with a note for the model, and the changed entry points, which are not asked about here.
+        Return the result with a note for the model, and the entry points that a granted program changed, which are not
+        asked about here.
         Raises LogError.
         """
-        tool = self._tools()[permit.action.tool]
+        tool, effects = self._tools()[permit.action.tool], permit.verdict.effects
         paths: set[str] = set()
         while noted is not None and isinstance(tool, WatchedTool):
             walls = self._grants.walls_here(permit.action.tool)
             changed = noted.compared(walls.forbidden)
+            entry_points = changed.entry_points if permit.verdict.programs else ()
             fresh = tuple(
                 change
                 for change in changed.changes
-                if change.path not in paths and not _is_named(f"{walls.root}/{change.path}", permit.verdict.effects)
+                if change.path not in paths
+                and not maintains(f"{walls.root}/{change.path}", effects.changes, effects.named_paths)
             )
             if not fresh:
-                return result, changed.entry_points
+                return result, entry_points
             answer, note = self._suspend_and_ask(tool.places, permit, replace(changed, changes=fresh))
             result = replace(result, content=f"{result.content}\n[{note}]")
-            if answer in (PlacesAnswer.KEEP, PlacesAnswer.NOBODY):
-                return result, changed.entry_points
+            if answer is PlacesAnswer.KEEP or (answer is PlacesAnswer.NOBODY and self._ask is not nobody_to_ask):
+                return result, entry_points
             paths.update(each.path for each in fresh)  # restoring these may reveal changes that they hid
         return result, ()
 
@@ -117,7 +115,7 @@ class PlaceWatch:
         self._records.places_changed(call, grants, changed, problem)
         question = PlacesQuestion(summary=self._records.brief(permit.action), grants=grants, changed=changed)
         answer, returns = self._ask_and_do(places, question, call)
-        return answer, _note_for_model(changed, answer, returns)
+        return answer, _note_for_model(changed, answer, returns, is_suspended=bool(grants))
 
     def ask_again(self, grant: Grant) -> PlacesAnswer:
         """Ask about a suspended grant, and carry out the answer. Raises LogError."""
@@ -125,8 +123,6 @@ class PlaceWatch:
         tool: object = next((offered[name] for name in grant.pattern.tools if name in offered.names), None)
         if not isinstance(tool, WatchedTool):
             return PlacesAnswer.NOBODY
-        from harness.place_changes import PlacesFound
-
         changed = PlacesFound(changes=tool.places.with_differences(grant.changed), gaps=())
         return self._ask_and_do(tool.places, PlacesQuestion(summary="", grants=(grant,), changed=changed), None)[0]
 
@@ -139,7 +135,7 @@ class PlaceWatch:
         except KeyboardInterrupt:
             answer = PlacesAnswer.NOBODY
         seconds = self._monotonic() - started
-        puts_back = answer in (PlacesAnswer.PUT_BACK, PlacesAnswer.REVOKE)
+        puts_back = answer in (PlacesAnswer.PUT_BACK, PlacesAnswer.REVOKE) or self._ask is nobody_to_ask
         returns = places.put_back(question.changed.changes) if puts_back else ()
         self._records.places_answered(call, question.grants, answer.value, seconds, returns)
         for grant in question.grants:
@@ -153,29 +149,26 @@ class PlaceWatch:
         return answer, returns
 
 
-def _is_named(path: str, effects: Effects) -> bool:
-    """Return whether the approved call itself names `path` as a path to write."""
-    return any(is_within(path, name) for name in effects.named_paths)
-
-
 def words_of(noted: NotedBefore | None) -> str:
     """Return the note about watched places that follows the confinement in the intent. Empty if none are watched."""
     return "" if noted is None else f"; {noted.words}"
 
 
-def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
-    """Return the note for the model about changed places and the user's answer."""
+def _note_for_model(
+    places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn], *, is_suspended: bool
+) -> str:
+    """Return the note for the model about changed places and the user's answer. `is_suspended`: a grant is suspended."""
     names = ", ".join(f"{visible_line(change.path, 200)} {change.description}" for change in places.changes[:MOST_TOLD])
     more = len(places.changes) - MOST_TOLD
     sentence = (
         f"protected places changed: {names}{f' and {more} more' if more > 0 else ''}; other programs run or obey them"
     )
+    if answer is PlacesAnswer.KEEP:
+        return f"{sentence}. The person keeps the changes."
+    if answer is PlacesAnswer.NOBODY and not returns:
+        later = ": such commands need approval again from now on" if is_suspended else ""
+        return f"{sentence}. Nobody has answered{later}."
     stays = ", ".join(visible_line(change.change.path, 200) for change in returns[:MOST_TOLD] if change.problem)
-    match answer:
-        case PlacesAnswer.KEEP:
-            return f"{sentence}. The person keeps the changes."
-        case PlacesAnswer.NOBODY:
-            return f"{sentence}. Nobody has answered: such commands need approval again from now on."
-        case PlacesAnswer.PUT_BACK | PlacesAnswer.REVOKE:
-            but = f", but for {stays}" if stays else ""
-            return f"{sentence}. The person put them back{but}; do not change them again."
+    but = f", but for {stays}" if stays else ""
+    done = "They were put back" if answer is PlacesAnswer.NOBODY else "The person put them back"
+    return f"{sentence}. {done}{but}; do not change them again."

@@ -331,6 +331,9 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "named?": "list of text",
         "sockets?": "flag",
         "needed_socket?": "flag",
+        "level?": "text",
+        "opened?": "list of text",
+        "unheld?": "text",
         "left_out?": "list of text",
     },
     "change": {

@@ -34,7 +34,7 @@ class PlacesAnswer(Enum):
     REVOKE = "revoke"
     """Restore the places, and revoke the grant."""
     NOBODY = "nobody"
-    """No user answered: the changes remain, and the grant is suspended."""
+    """No user answered: the grant is suspended. The changes remain, unless the run is unattended."""
 
 
 class CheckEvent(Enum):

@@ -296,8 +296,8 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
 
 def _inspect_write(path: PathAccess) -> Finding | None:
     for name in (*path.names, *path.below):
-        protected = PROTECTED_NAMES.intersection(fold(name).split("/"))
-        if protected:
+        if is_protected(name):
+            protected = PROTECTED_NAMES.intersection(fold(name).split("/"))
             return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
     if path.shared:
         return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
@@ -333,6 +333,11 @@ def _may_be(name: str, guard: str) -> bool:
 
 def _is_within(path: str, folder: str) -> bool:
     return is_within(fold(path), fold(folder))
+
+
+def is_protected(name: str) -> bool:
+    """Return whether other programs execute or obey the file `name` later."""
+    return not PROTECTED_NAMES.isdisjoint(fold(name).split("/"))
 
 
 def is_entry_name(name: str) -> bool:

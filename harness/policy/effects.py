@@ -20,8 +20,10 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.policy.built_in import is_protected
 from harness.policy.granted_programs import CACHES, owned_caches
 from harness.policy.hosts import HostPattern, Reach, meet
+from harness.policy.openings import hooks_of, places_of, reach_of, socket_of
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record
 
@@ -39,6 +41,8 @@ DEFAULT_HIDE = (
 
 _HOLDS_GIT = frozenset((".", ".git"))
 """Places with the repository. A command that may write one of them may write the repository's data elsewhere too."""
+MOST_CHANGES = 50
+"""Maximum number of protected places that one approval opens by name."""
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 _GUESSED = (Act.RUNS, Act.UNKNOWN)
 """Acts that may have any effect on their operands, or none."""
@@ -92,6 +96,10 @@ class Sandbox(Record):
     hide: tuple[str, ...]
     required: Origin | None
     """File and line that forbid unconfined commands. `None` if they are not forbidden."""
+
+    def reach_for(self, needed: Reach) -> Reach:
+        """Return the hosts that an approved command may reach which needs the hosts `needed`."""
+        return needed if self.network or needed == () else self.hosts
 
     def caches_of(self, parts: Iterable[Facet]) -> tuple[str, ...]:
         """Return those of `caches` that the commands among `parts` own."""
@@ -201,7 +209,7 @@ def effects_of(
     policy's general grants. Whoever approves, a fully modelled part gets only its own effects, and a declared tool at
     most the declared ones. `named_hosts` are those of policy.named_hosts.
 
-    INVARIANT: an approval gives a program granted inside walls no more than the approved parts need.
+    INVARIANT: an approval opens only what the approved parts are known to need. A granted program gets its grant alone.
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
@@ -228,12 +236,13 @@ def effects_of(
             hide=sandbox.hide,
             keep=tuple(keep),
             enforcement=Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED,
-            sockets=bounds.network and sandbox.network,
             unasked=not asked_parts,
         )
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(is_bounded(part) for part in parts)
     walled = len(asked_parts) < len(parts) and any(rule.walled for rule in autos)
+    beyond = asked_parts if walled or asked_parts else parts
+    """The parts that may get what they need beyond the workspace."""
     written = _surely_written(parts)
     if walled:
         written = [path for path in written if any(path is part for part in asked_parts)]
@@ -246,14 +255,13 @@ def effects_of(
         hosts |= dict.fromkeys(reach or ())
     if open_ended:
         granted += (*sandbox.write, *sandbox.caches_of(parts))
-    reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked_parts or parts)
     if not _HOLDS_GIT.isdisjoint(granted):
         granted += [place for part in parts if isinstance(part, Command) for place in part.opens]
     if open_ended or asked_parts:
-        network = network or (sandbox.network and reaches)
-        hosts |= dict.fromkeys(sandbox.hosts if reaches else ())
-    needs_socket = any(isinstance(part, Command) and part.needs and not part.network for part in asked_parts or parts)
-    sockets = not walled or (bool(asked_parts) and (reaches or needs_socket))
+        reaches = [sandbox.reach_for(reach_of(part)) for part in beyond]
+        network = network or None in reaches
+        hosts |= dict.fromkeys(host for reach in reaches for host in reach or ())
+    socket = next(filter(None, map(socket_of, beyond)), "")
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     required = walled or sandbox.required is not None
     enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
@@ -262,16 +270,32 @@ def effects_of(
         write=_places(paths, Access.READ) if bounded else None,
         named_paths=_places(written, Access.READ),
         entries=_places([path for path in written if path.entry], Access.READ),
+        outside=_places([path for path in written if _is_outside(path)], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
         hosts=() if network or unconfined else tuple(hosts),
         hide=sandbox.hide,
         keep=tuple(keep),
+        changes=_protected_changes(parts, asked_parts),
         enforcement=Enforcement.OFF if unconfined else enforcement,
-        sockets=sockets,
-        needed_socket=needs_socket and sockets,
+        sockets=bool(socket),
+        socket=socket,
         unasked=not asked_parts,
     )
+
+
+def _is_outside(path: PathAccess) -> bool:
+    return path.place in (Place.OUTSIDE, Place.ABOVE, Place.ADDED) and not path.real.startswith("/dev/")
+
+
+def _protected_changes(parts: Sequence[Facet], asked_parts: Sequence[Facet]) -> tuple[str, ...]:
+    """Return the names of the protected places that the parts maintain, or that the approved parts certainly write."""
+    names = [name for part in parts for name in places_of(part)]
+    names += [name for part in asked_parts for name in hooks_of(part)]
+    for path in _surely_written(asked_parts):
+        if path.access is not Access.READ and path.place in (Place.INSIDE, Place.ROOT):
+            names += filter(is_protected, (*path.names, *path.below) if path.tree or path.entry else path.names)
+    return tuple(dict.fromkeys(names))[:MOST_CHANGES]
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:

@@ -22,8 +22,9 @@ from harness.actions import (
 from harness.grant_pattern import EVERYTHING, GrantPattern
 from harness.paths import is_within
 from harness.policy.destruction import destroys
-from harness.policy.effects import DEFAULT_WRITE, Sandbox
+from harness.policy.effects import DEFAULT_WRITE
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
+from harness.policy.openings import reach_of
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.session_grants import (
@@ -222,17 +223,22 @@ class _Question:
         return pattern
 
     def program_with_network(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern of `program` with the network and folders that the policy gives an approved command."""
+        """Return the pattern of `program` with the hosts and folders that the policy gives an approved command."""
         command = command_of(facet)
         if command is None:
             return self.exact(facet)
         sandbox = self._policy.sandbox
-        if not (self._walls.confines and command.act not in MODELLED and (sandbox.network or sandbox.hosts)):
+        reach = sandbox.reach_for(reach_of(command))
+        if reach == () or not self._walls.confines or command.act in MODELLED:
             return "the command does not use the network"
         if self._walls.exposed:
             return f"no network, since the walls cannot protect {self._walls.exposed[0]} here"
         pattern = self._program(command)
-        return pattern if isinstance(pattern, str) else _with_reach(pattern, sandbox, command)
+        if isinstance(pattern, str):
+            return pattern
+        write = (*sandbox.write, *sandbox.caches_of((command,)))
+        hosts = reach if self._walls.by_host else None
+        return replace(pattern, network=hosts is None, hosts=hosts or (), write=write)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for every command that is known to work in the workspace only, and for its files there."""
@@ -321,12 +327,6 @@ def command_of(facet: Facet) -> Command | None:
 def _is_opaque(verdict: FacetVerdict) -> bool:
     """Return whether a part could not be parsed. False for a whole text given to a program, since walls can hold it."""
     return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.is_whole)
-
-
-def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> GrantPattern:
-    """Return the pattern with the network and the writable places of an approved command."""
-    write = (*sandbox.write, *sandbox.caches_of((command,)))
-    return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=write)
 
 
 def _rule_problem(verdict: FacetVerdict) -> str:

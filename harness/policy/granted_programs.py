@@ -128,11 +128,12 @@ def owned_caches(command: Command) -> tuple[str, ...]:
     """
     if "PATH" in command.variables:
         return ()
-    owners = {words[0] for words in (*command.run_by, command.argv) if words[0] in _BUILDERS or _fetches(words)}
+    owners = {words[0] for words in (*command.run_by, command.argv) if words[0] in _BUILDERS or fetches(words)}
     return tuple(place for place, programs in CACHES.items() if not owners.isdisjoint(programs))
 
 
-def _fetches(words: Sequence[str]) -> bool:
+def fetches(words: Sequence[str]) -> bool:
+    """Return whether a package manager fetches packages with these words."""
     return len(words) == 1 or needs_network(words if words[1].startswith("-") else words[:2])
 
 

@@ -22,6 +22,7 @@ from harness.policy.granted_programs import MODELLED, granted_words, is_known_wo
 from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matcher import Matcher
 from harness.policy.matchers import FileMatcher
+from harness.policy.openings import runs_repository_code
 from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -166,9 +167,8 @@ class GrantedProgram(Matcher):
             return is_known_work(command, self.folder)
         is_program = any(words[: len(self.begins)] == self.begins for words in (command.argv, *command.run_by))
         has_known_variables = all(name in self.variables for name in command.variables)
-        return (
-            is_program and has_known_variables and (self.reaches or not command.network or command.act not in MODELLED)
-        )
+        fits = not runs_repository_code(command) if self.reaches else not command.network or command.act not in MODELLED
+        return is_program and has_known_variables and fits
 
 
 class GrantedCall(Matcher):

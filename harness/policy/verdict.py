@@ -213,8 +213,7 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
         return _verdict(unwalled, action, suspended, hides=hides, walls=walls)
     if not judge.left_out or decision > Decision.CONFIRM:
         return verdict
-    only_reads = effects.write == () and not (effects.granted or effects.reaches)
-    if not only_reads or effects.enforcement is Enforcement.OFF or len(judge.left_out) > MOST_LEFT_OUT:
+    if not effects.looks_only or effects.enforcement is Enforcement.OFF or len(judge.left_out) > MOST_LEFT_OUT:
         return _verdict(policy, action, suspended, hides=False, walls=walls)
     hiding = replace(effects, left_out=tuple(judge.left_out), enforcement=Enforcement.REQUIRED)
     return replace(verdict, effects=hiding)

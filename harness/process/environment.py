@@ -139,14 +139,13 @@ _WITHOUT_NETWORK = {
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """Return additional variables for a command that ran without a question: no git hooks, pager or signatures.
 
-    A granted program without the network keeps its hooks, since walls confine them. A command without the network also
+    A command that writes, without the network, keeps its hooks, since walls confine them. A command without the network also
     gets a git without transports. A reader gets a git without git-lfs, and a PATH whose folders in the workspace `root`
     come last, so that an `ls` in the workspace is not run instead of the system's.
     """
     reads = effects.write == ()
-    is_walled = (
-        not effects.sockets and not effects.reaches
-    )  # a hook that another command wrote then gets no more permissions than this one
+    # A hook that another command wrote then gets no more permissions than this one.
+    is_walled = not (effects.looks_only or effects.sockets or effects.reaches)
     git_settings = [setting for setting in _UNASKED_GIT if not is_walled or setting[0] != "core.hooksPath"]
     settings = (*git_settings, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
@@ -171,7 +170,7 @@ def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
 
 
 def walled_variables() -> dict[str, str]:
-    """Return additional variables for a granted program without the network, so that it does not wait for one."""
+    """Return additional variables for a command that writes, without the network, so that it does not wait for one."""
     return {
         "UV_OFFLINE": "1",
         "GOPROXY": "off",

@@ -31,7 +31,7 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
         from harness.tools.command_network import reach_words
 
         network = f"may {reach_words(effects.hosts)}"
-    if effects.needed_socket:
+    if effects.sockets:
         network = f"{network}, may connect to Unix sockets of other programs"
     granted = _path_list([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}

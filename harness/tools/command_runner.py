@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from harness.process.environment import (
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tools.command_walls import CommandWalls, HeldTo, left_out_in_words, only_looks, wall_notes
+from harness.tools.command_walls import CommandWalls, HeldTo, left_out_in_words, wall_notes
 
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
@@ -189,10 +189,8 @@ class CommandRunner:
         bash = find_bash(self.environment["PATH"].split(":"))
         if not bash:
             raise ToolError(f"Cannot start {start.noun}: bash was not found.")
-        # A granted program cannot use sockets. `places` was updated before it.
-        hold = () if effects.sockets else self.places.holdable_paths
         confinement = self.walls.confinement(
-            effects, self._temporary.path, hold, terminal=lent is not None, by_host=True
+            effects, self._temporary.path, self._protected(effects), terminal=lent is not None, by_host=True
         )
         network = None
         try:
@@ -231,6 +229,11 @@ class CommandRunner:
             if confinement is not None:
                 confinement.close()
 
+    def _protected(self, effects: Effects) -> Sequence[str]:
+        """Return the protected places to keep unchanged. The gate looked at them before the command."""
+        is_open = effects.looks_only or effects.opens_places or effects.enforcement is Enforcement.OFF
+        return () if is_open else self.places.holdable_paths
+
     def _live(self, neighbour: Neighbour | None) -> Live | None:
         """Return the receiver of a command's output.
 
@@ -247,11 +250,11 @@ class CommandRunner:
         variables: Mapping[str, str] = self.environment
         if lent is not None:
             variables = at_a_terminal(variables, lent.environment)
-        if not only_looks(effects):
+        if not effects.looks_only:
             variables = {**variables, "TMPDIR": self._temporary.path()}
         if effects.write is None and effects.enforcement is not Enforcement.OFF and self.walls.confines:
             variables = {**variables, **cache_variables(effects, self._temporary.path())}
-        if not effects.sockets and not effects.reaches:
+        if not (effects.looks_only or effects.sockets or effects.reaches):
             variables = {**variables, **walled_variables()}
         if not effects.unasked:
             return variables

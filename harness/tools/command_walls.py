@@ -13,6 +13,7 @@ from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.paths import is_within
+from harness.policy.opened_places import opens_place
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.policy.walls_here import WallsHere
@@ -53,7 +54,7 @@ MOST_WALLED = 200
 MOST_EXPOSED = 200
 """Maximum number of files without a wall that a grant may list."""
 CLOSED = "cannot be written, for the folder stays closed"
-_OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
+_IN_WORKSPACE = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
 _LEADS_TO_OTHERS = ("commondir", "gitdir")
 """Files in the git folder of a worktree that name its repository and its working tree."""
@@ -71,13 +72,17 @@ CONTAINER_HINT = (
 class CommandWalls:
     """The walls around the commands of one workspace."""
 
-    def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None, by_host: bool = True
+    ) -> None:
         """Store the arguments. `hide` are absolute paths to hide in addition to those of the policy.
 
-        If `machine` is `None`, the features of this machine are tested at the first use.
+        If `machine` is `None`, the features of this machine are tested at the first use. `by_host` is false if the
+        caller cannot give commands a separate network.
         """
         self._workspace = workspace
         self._hide = tuple(hide)
+        self._may_limit_hosts = by_host
         self._given_machine = machine
         self._forbidden_cache: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
 
@@ -95,6 +100,12 @@ class CommandWalls:
     def confines(self) -> bool:
         """Whether this machine can prevent commands from writing and from using the network."""
         return enforces(self._machine)
+
+    @cached_property
+    def _by_host(self) -> bool:
+        from harness.sandbox.own_network import why_none
+
+        return self._may_limit_hosts and not why_none()
 
     @cached_property
     def level(self) -> str:
@@ -122,12 +133,16 @@ class CommandWalls:
             return self.level
         named_paths = set(effects.named_paths)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
+        hides = hides_where_it_may_write(self._machine)
         notes = (
-            ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
+            ("not hidden", [] if hides else [p for p in walls.hide if _is_in_any(p, walls.write)]),
             (OPENED, [path for path in walls.write if path not in named_paths and path not in trees]),
             (CLOSED, [path for path in effects.named_paths if not _is_in_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
-            ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
+            (
+                "not protected",
+                [] if hides else [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)],
+            ),
         )
         root = self._workspace.root
         parts = (
@@ -135,7 +150,8 @@ class CommandWalls:
             for words, paths in notes
             if paths
         )
-        return "; ".join((self.level, *parts))
+        unheld = (f"but {effects.unheld}",) if effects.unheld else ()
+        return "; ".join((self.level, *unheld, *parts))
 
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the walls that this machine can put around a granted program, in the workspace as it is now."""
@@ -144,41 +160,34 @@ class CommandWalls:
 
         root = self._workspace.root
         if not self.confines:
-            return WallsHere(root=root, confines=False, missing=self.level)
-        hides = not _is_in_any(root, _NO_PLACES)
+            return WallsHere(root=root, confines=False, missing=self.level, by_host=False)
+        walls = WallsHere(root=root, confines=False, hides=not _is_in_any(root, _NO_PLACES), by_host=self._by_host)
         rules = rules_about_files(policy, tool)
         tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
         if not tree.is_whole:
             reason = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
-            missing = f"what a rule forbids cannot be looked for: there are {reason}"
-            return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=None)
+            return replace(
+                walls, missing=f"what a rule forbids cannot be looked for: there are {reason}", forbidden=None
+            )
         unread, unwritten = self._forbidden(rules, tree)
-        if not hides or not hides_where_it_may_write(self._machine):
+        walls = replace(walls, forbidden=unwritten.files)
+        if not walls.hides or not hides_where_it_may_write(self._machine):
             exposed = tuple(sorted({*unread.files, *unwritten.files}))
             missing = self._not_hidden()
             if len(exposed) > MOST_EXPOSED:
                 more = max(unread, unwritten, key=lambda files: len(files.files))
                 text = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
                 missing = _against(more.rule, text)
-            return WallsHere(
-                root=root,
-                confines=not missing,
-                hides=hides,
-                missing=missing,
-                exposed=exposed,
-                forbidden=unwritten.files,
-            )
+            return replace(walls, confines=not missing, missing=missing, exposed=exposed)
         if len({*unread.places, *unwritten.places}) > MOST_WALLED:
             more = max(unread, unwritten, key=lambda files: len(files.places))
-            missing = _against(more.rule, f"walls are put around {MOST_WALLED} places at most, and it could reach more")
-            return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=unwritten.files)
-        return WallsHere(
-            root=root,
+            text = f"walls are put around {MOST_WALLED} places at most, and it could reach more"
+            return replace(walls, missing=_against(more.rule, text))
+        return replace(
+            walls,
             confines=True,
-            hides=hides,
             hidden=tuple(f"{root}/{place}" for place in unread.places),
             held_places=tuple(f"{root}/{place}" for place in unwritten.places),
-            forbidden=unwritten.files,
         )
 
     def _forbidden(self, rules: tuple[Rule, ...], tree: ListedTree) -> tuple[ForbiddenFiles, ForbiddenFiles]:
@@ -198,7 +207,7 @@ class CommandWalls:
         """Return a sentence on a part of the workspace that the policy hides but Landlock cannot. Empty if there is
         none.
         """
-        hidden = walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide
+        hidden = walls_for(_IN_WORKSPACE, self._workspace, hide=self._hide).hide
         inside = next((path for path in hidden if is_within(path, self._workspace.root)), "")
         words = "cannot be hidden in a folder that may be written, without bubblewrap"
         return f"{visible_line(inside, 200)} {words}" if inside else ""
@@ -216,15 +225,14 @@ class CommandWalls:
 
         The thread that starts the command enters the walls.
 
-        `hold` are further absolute paths to keep unchanged, as far as these walls can. `temporary` returns the folder
-        for temporary files of commands that may write, and may create it. `terminal` means that the standard streams
-        are a separate terminal. `by_host` means that a command that may reach only some hosts gets a separate network
-        from the caller; otherwise it reaches no host. Missing folders that a rule grants are created.
+        `hold` are the absolute paths of protected places, to keep unchanged as far as these walls can. `temporary`
+        returns the folder for temporary files of commands that may write, and may create it. `terminal` means that
+        the standard streams are a separate terminal. `by_host` means that a command that may reach only some hosts
+        gets a separate network from the caller; otherwise it reaches no host. Missing folders that a rule grants are
+        created.
 
         Raises ToolError if required walls cannot be enforced, and NotConfinedError if the system refuses them.
         """
-        from harness.sandbox.own_network import why_none
-
         if effects.enforcement is Enforcement.OFF:
             _note_code(None)
             return None
@@ -236,17 +244,19 @@ class CommandWalls:
                 )
             _note_code(None)
             return None
+        if required and effects.unheld:
+            raise ToolError(
+                f"The policy requires the walls of commands, and they are not whole here: {effects.unheld}."
+            )
         try:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
-            walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
+            walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide, hold=hold)
             if walls.hold and hides_where_it_may_write(self._machine):
                 walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
             walls = self._keeping_code(walls)
-            apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
-            walls = replace(
-                walls, hold=(*walls.hold, *_without_named(hold, effects)), terminal=terminal, own_network=apart
-            )
+            apart = by_host and bool(effects.hosts) and not effects.network and self._by_host
+            walls = replace(walls, terminal=terminal, own_network=apart)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"The command cannot be confined, and was not run: {error}.") from None
@@ -297,28 +307,29 @@ def left_out_in_words(effects: Effects) -> str:
     return f"left out, since a rule denies reading: {names}{more}"
 
 
-def only_looks(effects: Effects) -> bool:
-    """Return whether effects permit neither writing nor the network."""
-    return effects.write == () and not effects.granted and not effects.reaches
-
-
 def walls_for(
-    effects: Effects, workspace: Workspace, *, temporary: Callable[[], str] | None = None, hide: Sequence[str] = ()
+    effects: Effects,
+    workspace: Workspace,
+    *,
+    temporary: Callable[[], str] | None = None,
+    hide: Sequence[str] = (),
+    hold: Sequence[str] = (),
 ) -> Walls:
     """Return the walls that confine a command to `effects`, from the current state of the disk.
 
     `temporary` returns the folder for temporary files of a command that may write. `hide` are paths to hide in addition
-    to those of the policy. Raises ToolError if a file that must be hidden leads to a device.
+    to those of the policy, and `hold` the protected places; those that the effects open are left out. Raises ToolError
+    if a file that must be hidden leads to a device.
 
     INVARIANT: only places that a policy or a part of the command names are writable, with everything below. A granted
     folder of the workspace must be in the workspace after links are followed. One outside of it must not contain a path
     that no call may write (policies, trust, logs).
     """
-    hold = _without_named(effects.hold, effects)
+    write_protected = _without_named(effects.hold, effects)
     trees = [
         path
         for entry in effects.granted
-        if (path := _granted(entry, workspace)) and os.path.lexists(path) and not _is_in_any(path, hold)
+        if (path := _granted(entry, workspace)) and os.path.lexists(path) and not _is_in_any(path, write_protected)
     ]
     entries = frozenset(effects.entries)
     named_paths = [
@@ -344,13 +355,16 @@ def walls_for(
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills),
         keep=(
-            *(real for path in hold if is_within(real := os.path.realpath(path), workspace.root)),
+            *(real for path in write_protected if is_within(real := os.path.realpath(path), workspace.root)),
             *(path for path in obeyed if os.path.lexists(path)),
         ),
-        hold=tuple(f"{path}/{name}" for path in repositories for name in _LEADS_TO_OTHERS),
+        hold=(
+            *(f"{path}/{name}" for path in repositories for name in _LEADS_TO_OTHERS),
+            *(path for path in hold if not opens_place(effects.changes, path.removeprefix(f"{workspace.root}/"))),
+        ),
         unix_sockets=effects.sockets,
-        needed_socket=effects.needed_socket,
-        temporary=None if temporary is None or only_looks(effects) else temporary(),
+        needed_socket=effects.sockets,
+        temporary=None if temporary is None or effects.looks_only else temporary(),
     )
 
 

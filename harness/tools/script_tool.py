@@ -19,6 +19,7 @@ from harness.actions import (
 from harness.errors import ToolError
 from harness.files.judged_files import check_unmoved, location_of
 from harness.files.new_files import NewFiles
+from harness.files.protected_places import ProtectedPlaces
 from harness.files.seen_files import SeenFile, SeenFiles
 from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
@@ -71,6 +72,11 @@ class ScriptTool:
             name=script_tool(declared.name), description=declared.description, parameters=declared.schema
         )
         self.kind = ToolKind(name=self.spec.name)
+
+    @property
+    def places(self) -> ProtectedPlaces:
+        """The protected places of the workspace."""
+        return self._commands.places
 
     def under(self, limits: Limits) -> ScriptTool:
         """Return a copy of the tool that also respects `limits`."""

@@ -369,7 +369,9 @@ def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rul
         "granted",
         "network",
         "hosts",
-        "needed_socket",
+        "sockets",
+        "walls",
+        "opened",
         "hide",
         "left_out",
         "enforcement",
@@ -424,7 +426,8 @@ def test_effects_of_a_permitted_call_are_listed(program: Program, rules: str) ->
 
     assert effects("--tool", "write_file", "src/new.py") == "effects: reads src/new.py; writes src/new.py; no network"
     assert effects("--tool", "edit_file", "a.py") == "effects: reads a.py; writes a.py; no network"
-    assert effects("frobnicate") == "effects: may write the workspace; may reach the network"
+    assert effects("frobnicate") == "effects: may write the workspace; no network"
+    assert effects("ssh host") == "effects: may write the workspace; may reach the network"
     assert effects("git push -f") is None
 
 

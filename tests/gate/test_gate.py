@@ -642,7 +642,8 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
     judged = action("bash", command("mkdir", "x"), summary="mkdir x")
     here.call(judged, ToolOutput(status=ResultStatus.FAILED, content="no", exit_code=1, output_bytes=2))
     effects = {
-        "network": True, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False
+        "network": False, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False,
+        "sockets": False, "level": "workspace",
     }  # fmt: skip
     assert [_bare(record) for record in here.records()] == [
         {

@@ -143,6 +143,7 @@ def with_paths(act: Act, *paths: PathAccess) -> Command:
 
 OPEN = (said((".", "~/.cache"), network=True),)
 A, B, C = path("a", Access.READ), path("b", Access.WRITE), path("c", Access.EITHER)
+ONLINE = Command(text="ssh h", argv=("ssh", "h"))
 BLIND = Opaque(text="$x", reason="a variable", column=1)
 
 EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
@@ -153,10 +154,11 @@ EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
     ("an approved download", (command(Act.LOOKS, network=True),), True, False, ((), (), (), True)),
     ("an unasked download", (command(Act.LOOKS, network=True),), False, False, ((), (), (), False)),
     ("a build by rule", (command(Act.RUNS),), False, False, (None, None, (), False)),
-    ("an approved build", (command(Act.RUNS),), True, True, (None, None, (".", "~/.cache"), True)),
-    ("a build by default", (command(Act.UNKNOWN),), False, True, (None, None, (".", "~/.cache"), True)),
-    ("a build and a file that is named", (command(Act.RUNS), B), True, True, (None, None, (".", "~/.cache"), True)),
-    ("something opaque", (BLIND, A), True, True, (None, None, (".", "~/.cache"), True)),
+    ("an approved build", (command(Act.RUNS),), True, True, (None, None, (".", "~/.cache"), False)),
+    ("a build by default", (command(Act.UNKNOWN),), False, True, (None, None, (".", "~/.cache"), False)),
+    ("a build and a file that is named", (command(Act.RUNS), B), True, True, (None, None, (".", "~/.cache"), False)),
+    ("something opaque", (BLIND, A), True, True, (None, None, (".", "~/.cache"), False)),
+    ("an approved program that reaches out", (ONLINE,), True, True, (None, None, (".", "~/.cache"), True)),
     ("a file", (B,), False, False, ((), ("/w/b",), (), False)),
 ]
 
@@ -202,7 +204,7 @@ def test_moved_entries_are_separated_from_named_files() -> None:
 
 def test_closed_network_applies_to_approved_calls() -> None:
     closed = (said(network=False),)
-    for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
+    for facets in ((ONLINE,), (command(Act.LOOKS, network=True),), (BLIND,)):
         assert not effects_of(facets, autos=(), asked_parts=facets, open_ended=True, tables=closed, keep=()).network
 
 
@@ -250,8 +252,13 @@ VERDICTS: list[tuple[tuple[Facet, ...], Decision, tuple[tuple[str, ...], bool, b
     ((run("frob"),), Decision.AUTO, ((), True, True)),
     ((run("pytest", act=Act.RUNS), run("frob")), Decision.AUTO, ((".pytest_cache",), True, True)),
     ((run("pytest", act=Act.RUNS), run("ls", act=Act.LOOKS)), Decision.AUTO, ((".pytest_cache",), False, True)),
-    ((run("make", act=Act.RUNS),), Decision.CONFIRM, ((".", "~/.cache"), True, False)),
-    ((run("pytest", act=Act.RUNS), run("make")), Decision.CONFIRM, ((".pytest_cache", ".", "~/.cache"), True, False)),
+    ((run("make", act=Act.RUNS),), Decision.CONFIRM, ((".", "~/.cache"), False, False)),
+    ((run("pytest", act=Act.RUNS), run("make")), Decision.CONFIRM, ((".pytest_cache", ".", "~/.cache"), False, False)),
+    (
+        (run("pytest", act=Act.RUNS), run("ssh", "h")),
+        Decision.CONFIRM,
+        ((".pytest_cache", ".", "~/.cache"), True, False),
+    ),
 ]
 
 
@@ -298,7 +305,8 @@ def test_cache_is_open_to_its_owner_alone(command: Command, caches: tuple[str, .
 
 def test_auto_default_grants_the_effects_of_an_approval() -> None:
     free = POLICY.replace('bash = "confirm"', 'bash = "auto"')
-    assert granted(verdict_of((run("make"),), free).effects) == ((".", "~/.cache"), True, True)
+    assert granted(verdict_of((run("make"),), free).effects) == ((".", "~/.cache"), False, True)
+    assert granted(verdict_of((run("ssh", "h"),), free).effects) == ((".", "~/.cache"), True, True)
     assert granted(verdict_of((run("ls", act=Act.LOOKS),), free).effects) == ((), False, True)
 
 

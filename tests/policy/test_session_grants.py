@@ -144,16 +144,17 @@ def test_a_grant_is_suspended_with_the_entry_point(workspace: Workspace) -> None
 @all_rows(
     ("text", "expected"),
     [
-        ("python3 a.py && pytest", (True, True, ())),  # nobody knows what a test run does: it gets what a yes gives
-        ("python3 a.py && git push", (True, True, ())),
-        ("python3 a.py && curl -s https://example.org", (True, True, ())),
-        ("python3 a.py > /tmp/out", (False, False, ("/tmp/out",))),
-        ("python3 a.py && cp top.py /tmp/out", (False, False, ("/tmp/out", "/tmp/out/top.py"))),
-        ("python3 a.py > x.lock", (False, False, ("x.lock",))),
+        ("python3 a.py && pytest", ((False, ()), False, ())),
+        ("python3 a.py && git push", ((True, ()), False, ())),
+        ("python3 a.py && curl -s https://example.org", ((False, ("example.org",)), False, ())),
+        ("python3 a.py && docker pull x", ((False, ()), True, ())),
+        ("python3 a.py > /tmp/out", ((False, ()), False, ("/tmp/out",))),
+        ("python3 a.py && cp top.py /tmp/out", ((False, ()), False, ("/tmp/out", "/tmp/out/top.py"))),
+        ("python3 a.py > x.lock", ((False, ()), False, ("x.lock",))),
     ],
 )
 def test_approval_of_the_rest_of_a_line_never_widens_program_walls(
-    workspace: Workspace, text: str, expected: tuple[bool, bool, tuple[str, ...]]
+    workspace: Workspace, text: str, expected: tuple[tuple[bool, tuple[str, ...]], bool, tuple[str, ...]]
 ) -> None:
     offer = offered(workspace, "bash", "python3 a.py", policy())
     assert isinstance(offer, Offer)
@@ -163,7 +164,7 @@ def test_approval_of_the_rest_of_a_line_never_widens_program_walls(
     effects = verdict.effects
     assert (verdict.decision, effects.enforcement) == (Decision.CONFIRM, Enforcement.REQUIRED)
     network, sockets, named = expected
-    assert (effects.network, effects.sockets) == (network, sockets)
+    assert ((effects.network, effects.hosts), effects.sockets) == (network, sockets)
     assert effects.named_paths == tuple(str(Path(workspace.root, name)) for name in named)
     action = action_for("bash", text, workspace)
     unconfined = evaluate(held, replace(action, facets=(*action.facets, UNCONFINED)))

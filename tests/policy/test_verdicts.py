@@ -109,7 +109,7 @@ def test_command_gets_its_needed_socket_without_write_access(
     policy: str, command: str, expected: tuple[Decision, bool, bool], world: World
 ) -> None:
     verdict = world.judge(Row(policy, expected[0], command, 0))
-    assert (verdict.decision, verdict.effects.needed_socket, verdict.effects.network) == expected
+    assert (verdict.decision, verdict.effects.sockets, verdict.effects.network) == expected
     assert (verdict.effects.write, verdict.effects.granted) == ((), ())
 
 

@@ -86,7 +86,6 @@ def root(tmp_path: Path) -> str:
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
         pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
-        pytest.param("make", "    it may reach the network", id="network"),
         pytest.param("git push", "  ! it reaches the network; others see it  [rule push]", id="why"),
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
         pytest.param("touch /etc/x", "  ! writes /etc/x, which lies outside the workspace", id="writes outside"),
@@ -204,7 +203,7 @@ def test_all_writable_places_of_a_command_are_listed(root: str) -> None:
     """At once, where not every command may write there; else on demand."""
     about = command(root, "make")
     places = tuple(f"/srv/{number}" for number in range(9))
-    effects = replace(about.verdict.effects, granted=(".", *places))
+    effects = replace(about.verdict.effects, granted=(".", *places), network=True)
     about = about._replace(verdict=replace(about.verdict, effects=effects))
     assert f"    it may reach the network and write {', '.join(places)}" in lines(about, 200)
     usual = question(about, usual=Usual(write=places))

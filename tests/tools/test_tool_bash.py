@@ -29,6 +29,7 @@ from harness.gate.gate import Gate
 from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
+from harness.process.environment import walled_variables
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.sandbox import enforces, probe
@@ -531,6 +532,8 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
     if enforces(probe()):  # caches that these walls keep closed
         moved = {name: shown.pop(name) for name in ("GOCACHE", "UV_CACHE_DIR")}
         assert moved == {"GOCACHE": f"{temporary}/gocache", "UV_CACHE_DIR": f"{temporary}/uv_cache_dir"}
+    offline = {name: shown.pop(name) for name in walled_variables()}
+    assert offline == walled_variables()
     assert {name: value for name, value in shown.items() if name not in ("PWD", "SHLVL", "_", "HARNESS_CALL")} == {
         "PATH": PATH,
         "HOME": "/home/someone",
@@ -603,7 +606,7 @@ def test_a_changed_file_of_git_lfs_is_compared_without_git_lfs(tmp_path: Path) -
 
 
 def test_an_unasked_command_that_may_reach_out_keeps_its_transports(road: Road) -> None:
-    shown = dict(line.partition("=")[::2] for line in road.run(command="env; tool").content.splitlines()[:-2])
+    shown = dict(line.partition("=")[::2] for line in road.run(command="env; netcat").content.splitlines())
     assert (shown["GIT_CONFIG_KEY_2"], shown.get("GIT_ALLOW_PROTOCOL")) == ("core.hooksPath", None)
 
 

@@ -34,6 +34,8 @@ from policies import ASKING
 INSIDE = "this program, any words, inside walls"
 POLICY = ASKING.encode()
 HOSTILE = "open('.npmrc', 'a').write('b=2'); open('.envrc', 'w').write('x')"
+LANDLOCK = replace(probe(), bubblewrap="")
+"""Landlock alone, which cannot hold a protected place in a folder that may be written."""
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 
 
@@ -59,7 +61,7 @@ def scene(
     asking: Asking,
     scope: GrantScope = GrantScope.SESSION,
     kept: bool = False,
-    machine: Machine | None = None,
+    machine: Machine = LANDLOCK,
 ) -> Scene:
     (folder / "w").mkdir(exist_ok=True)
     (folder / "w" / ".npmrc").write_text("a=1\n")
@@ -163,26 +165,27 @@ def test_the_call_at_which_a_program_is_granted_is_watched(tmp_path: Path, bubbl
     run.close()
 
 
-def test_plain_approvals_and_harmless_runs_ask_about_no_places(
-    tmp_path: Path,
-) -> None:
-    plain = Approval(answer=Answer.YES, by="script")
-    inside = granting(GrantScope.SESSION, INSIDE)
+def test_changes_by_a_plain_approval_are_put_back_where_nobody_is_asked(tmp_path: Path) -> None:
+    """The call may change what its question named, and nothing else that other programs obey."""
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / ".npmrc").write_text("a=1\n")
     run = Scene(
         tmp_path,
         bash(python(HOSTILE)),
-        bash("python3 -c 1"),
         bash(f"{python('open(chr(109), chr(119))')} && echo c=3 >> .npmrc"),
-        approver=lambda agent: (
-            lambda action, verdict: inside(agent)(action, verdict) if action.text == "python3 -c 1" else plain
-        ),
+        approver=lambda _: lambda action, verdict: Approval(answer=Answer.YES, by="script"),
         policy=POLICY,
+        machine=LANDLOCK,
     )
     run.agent.run("go")
-    assert decisions(run) == ["confirm", "confirm", "confirm"]
-    assert (run.root / ".npmrc").read_text() == "b=2c=3\n"
+    assert decisions(run) == ["confirm", "confirm"]
+    assert (run.root / ".npmrc").read_text() == "a=1\nc=3\n"
     assert (run.root / "m").exists()
-    assert not run.records("places_changed")
+    assert not (run.root / ".envrc").exists()
+    (changed,), (answered,) = run.records("places_changed"), run.records("places_answered")
+    assert (changed["call"], changed["grants"], changed["place_count"]) == (1, [], 2)
+    assert (answered["answer"], answered["by"], answered["put_back"]) == ("nobody", "nobody", [".npmrc", ".envrc"])
+    assert "They were put back; do not change them again." in str(run.records("outcome")[0]["content"])
     run.close()
 
 
@@ -276,6 +279,7 @@ def test_suspended_kept_grant_waits_for_an_answer_in_any_session(tmp_path: Path)
             policy=POLICY,
             ask_places=Asking(*answers),
             kept=True,
+            machine=LANDLOCK,
         )
 
     second = later(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)

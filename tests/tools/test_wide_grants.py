@@ -391,8 +391,11 @@ def test_all_edits_as_a_mode(tmp_path: Path) -> None:
 
 @needs_walls
 def test_less_of_a_grant(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "mvnw").write_text("#!/bin/sh\n")
+    (tmp_path / "w" / "mvnw").chmod(0o755)
     scene = Scene(
-        tmp_path, bash("python3 -c 1"), bash("python3 -c 2"),
+        tmp_path, bash("./mvnw a"), bash("./mvnw b"),
         approver=granting(GrantScope.SESSION, "the same, with the network"), policy=POLICY,
     )  # fmt: skip
     session = scene.agent.start()
@@ -402,7 +405,7 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
     (held,) = scene.agent.gate.grants.grants
     scene.agent.gate.grants.narrow(held, ["offline"])
     assert [grant.id for grant in scene.agent.gate.grants.grants] == ["grant-1-narrow-narrow"]
-    assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
+    assert scene.agent.do(session, "bash", {"command": "./mvnw c"}).status.value == "ok"
     effects = [record["effects"] for record in scene.records("intent")]
     assert [isinstance(one, dict) and one["network"] for one in effects] == [True, True, False]
     assert [record["change"] for record in scene.records("grant")] == ["added", "narrowed", "narrowed"]

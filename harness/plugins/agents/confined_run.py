@@ -12,7 +12,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from harness.plugins.agents.tickets import Ticket
 from harness.process.environment import path_without_surprise, read_as_judged
@@ -20,7 +20,10 @@ from harness.process.hardening import end_with_parent
 from harness.process.start import find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
-from harness.sandbox import Unhidden, prepare, probe
+from harness.sandbox import Unhidden, hides_where_it_may_write, prepare, probe
+
+if TYPE_CHECKING:
+    from harness.plugins.agents.watched_run import RestoredPlaces
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to forward to the command. Signals from a terminal reach the command directly."""
@@ -40,12 +43,20 @@ class CommandEnd(Record):
     seconds: float
     gaps: tuple[str, ...]
     """Requested protections that the walls do not enforce, a sentence each."""
+    restored: RestoredPlaces | None = None
+    """The protected places that it changed. `None` if there are none."""
 
 
 def run_confined(
-    ticket: Ticket, environment: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
+    ticket: Ticket,
+    environment: Mapping[str, str],
+    images: str,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> CommandEnd:
     """Run the command of a ticket and wait for its end. `environment` is the environment of the agent's shell.
+
+    Protected places that it changed are restored from copies in the folder `images`, since nobody can be asked here.
 
     Raises OSError if the command cannot be started.
     """
@@ -54,9 +65,16 @@ def run_confined(
     temporary_path = environment.get("TMPDIR", "")
     scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - a private folder, removed at the end
     temporary = scratch.path() if ticket.keeps_temporary else None
-    walls = replace(ticket.walls, temporary=temporary)
+    walls, machine, watch = replace(ticket.walls, temporary=temporary), probe(), None
+    if ticket.watched:
+        from harness.plugins.agents.watched_run import WatchedRun  # late: most commands only read
+
+        watch = WatchedRun(ticket, images)
+        walls = replace(walls, hold=(*walls.hold, *watch.holdable_paths))
+    if walls.hold and hides_where_it_may_write(machine):
+        walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
-    with prepare(walls, probe(), unhidden=unhidden) as confinement:
+    with prepare(walls, machine, unhidden=unhidden) as confinement:
         bash = find_bash(environment.get("PATH", os.defpath).split(":"))
         argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)
@@ -76,7 +94,9 @@ def run_confined(
         if ticket.folder_to and status == 0:
             _tell(ticket.folder_to, reader)
         seconds, code = monotonic() - started, os.waitstatus_to_exitcode(status)
-        return CommandEnd(code=code if code >= 0 else 128 - code, seconds=seconds, gaps=confinement.gaps)
+        code = code if code >= 0 else 128 - code
+        restored = None if watch is None else watch.restore()
+        return CommandEnd(code=code, seconds=seconds, gaps=confinement.gaps, restored=restored)
 
 
 def _pipe() -> tuple[int, int]:

@@ -74,7 +74,7 @@ class JudgedCall:
     def _walls(self) -> CommandWalls:
         from harness.tools.command_walls import CommandWalls
 
-        return CommandWalls(self._workspace, hide=self._parts.hidden)
+        return CommandWalls(self._workspace, hide=self._parts.hidden, by_host=False)
 
     def _tool(self, call: ForeignCall) -> Tool:
         return foreign_tool(call, self._workspace, self._cwd, self._shell)

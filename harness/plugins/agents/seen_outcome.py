@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.errors import LogError
 from harness.gate.records import CallRecords
-from harness.log.vocabulary import SEEN_BY_US
+from harness.log.vocabulary import SEEN_BY_US, PlacesAnswer
 from harness.messages import ResultStatus, ToolResult
 from harness.plugins.agents.agent_session import AgentSession
 from harness.plugins.agents.confined_run import CommandEnd
@@ -34,6 +34,10 @@ def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd
         if call is None:
             return
         session.open.remove(call)
+        records = CallRecords(session.log)
+        if end.restored is not None:
+            records.places_changed(number, (), end.restored.places, "")
+            records.places_answered(number, (), PlacesAnswer.NOBODY.value, 0.0, end.restored.returns)
         gaps = "".join(f"\n[not enforced: {gap}]" for gap in end.gaps)
         result = ToolResult(
             call_id=call.id,
@@ -42,4 +46,4 @@ def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd
             exit_code=end.code,
             duration_ms=round(end.seconds * 1000),
         )
-        CallRecords(session.log).record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US)
+        records.record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.actions import Action, Enforcement
-from harness.errors import UsageError
+from harness.errors import ToolError, UsageError
 from harness.process.environment import unasked_variables
 from harness.record import Record, field_names, replace
 from harness.safe_files import read_small, write_whole
@@ -29,6 +29,7 @@ ASKED_SECONDS = 3_600.0
 """Same limit in seconds for a command about which the agent asks the user first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
+_LISTS = ("folders", "kept_paths", "changes", "named_paths")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -51,6 +52,14 @@ class Ticket(Record):
     """Missing folders that a rule lets the command write. They are created before it runs."""
     root: str = ""
     """The workspace, if its folders in PATH must be searched last: for a read-only command that runs without a question."""
+    watched: str = ""
+    """The workspace, if its protected places are held and compared. Empty for a command that cannot change them."""
+    kept_paths: tuple[str, ...] = ()
+    """Further files to compare (absolute paths)."""
+    changes: tuple[str, ...] = ()
+    """`Effects.changes` of the command."""
+    named_paths: tuple[str, ...] = ()
+    """`Effects.named_paths` of the command."""
     folder_to: str = ""
     """File to which the last folder of the command is written. Empty if not needed."""
 
@@ -58,11 +67,19 @@ class Ticket(Record):
     def create(
         cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
     ) -> Ticket:
-        """Return the ticket for an allowed command. `is_asked` says whether the agent asks the user first."""
-        from harness.tools.command_walls import missing_folders, only_looks, walls_for
+        """Return the ticket for an allowed command. `is_asked` says whether the agent asks the user first.
+
+        Raises ToolError if the policy requires a wall that this machine does not have.
+        """
+        from harness.tools.command_walls import missing_folders, walls_for
 
         effects = verdict.effects
         folders = tuple(missing_folders(effects, workspace))
+        required = effects.enforcement is Enforcement.REQUIRED
+        if required and effects.unheld:
+            raise ToolError(
+                f"The policy requires the walls of commands, and they are not whole here: {effects.unheld}."
+            )
         walls = walls_for(effects, workspace, hide=hidden)
         variables = unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {}
         return cls(
@@ -70,9 +87,13 @@ class Ticket(Record):
             cwd=action.cwd,
             walls=replace(walls, write=(*walls.write, *folders)),
             folders=folders,
-            keeps_temporary=not only_looks(effects),
+            keeps_temporary=not effects.looks_only,
             good_seconds=ASKED_SECONDS if is_asked else GOOD_SECONDS,
-            required=effects.enforcement is Enforcement.REQUIRED,
+            required=required,
+            watched="" if effects.looks_only or effects.opens_places else workspace.root,
+            kept_paths=(*effects.keep, *effects.hold),
+            changes=effects.changes,
+            named_paths=effects.named_paths,
             variables=variables,
             root=workspace.root if variables.pop("PATH", "") else "",  # the PATH of the agent's shell is used instead
         )
@@ -121,7 +142,7 @@ class TicketFolder:
                 key: tuple(value) if isinstance(value, list) else value for key, value in stored.pop("walls").items()
             }
             made_at, call = float(stored.pop("made")), int(stored.pop("call"))
-            ticket = Ticket(**{**stored, "walls": Walls(**walls), "folders": tuple(stored["folders"])})
+            ticket = Ticket(**{**stored, "walls": Walls(**walls), **{name: tuple(stored[name]) for name in _LISTS}})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"the ticket makes no sense: {error!r}") from None
         if not 0 <= self._now() - made_at <= ticket.good_seconds:

@@ -57,7 +57,7 @@ class ServerStarter:
     def effects(self, declaration: ServerDeclaration) -> Effects:
         """Return the permitted effects of a server: the declared ones, except those that the policy forbids."""
         use = ToolUse(tool=declaration.name, bounds=declaration.bounds)
-        return effects_of(
+        effects = effects_of(
             (use,),
             autos=(),
             asked_parts=(use,),
@@ -65,6 +65,8 @@ class ServerStarter:
             tables=self._policy.sandbox_tables,
             keep=self._policy.guarded,
         )
+        # A declaration of the network opens Unix sockets too: many servers start a container.
+        return replace(effects, sockets=effects.network)
 
     def held_by(self, declaration: ServerDeclaration) -> str:
         """Return a description of a server's walls."""

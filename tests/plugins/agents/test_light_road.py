@@ -65,6 +65,8 @@ def test_hook_loads_only_the_modules_of_its_event(
 
 
 def test_run_by_ticket_loads_only_its_modules(hooked: Hooked) -> None:
-    there = loaded(hooked, hooked.words("touch made"))
+    reader = loaded(hooked, hooked.words("ls"))
+    assert sorted(reader & {*HEAVY, "harness.policy", "harness.shell", "tomllib"}) == []
+    writer = loaded(hooked, hooked.words("touch made"))  # its protected places are compared, which takes more
     assert (hooked.workspace / "made").exists()
-    assert sorted(there & {*HEAVY, "harness.policy", "harness.shell", "tomllib"}) == []
+    assert sorted(writer & {*HEAVY, "harness.shell", "tomllib"}) == ["hashlib"]

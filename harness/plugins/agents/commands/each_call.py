@@ -268,7 +268,9 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
         raise UsageError("the ticket is for another command, or another folder")
     redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
     record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
-    end = run_confined(ticket, environment)
+    end = run_confined(ticket, environment, state.before_images)
+    if end.restored is not None:
+        _tell(f"harness: {end.restored.words}\n")
     try:
         record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
     except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
