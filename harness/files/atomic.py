@@ -71,7 +71,7 @@ def _replace(
         write_whole(temporary.descriptor, content)
         check_size(temporary.descriptor, len(content), name)
         if present is not None:
-            _take_over(folder, name, temporary.descriptor, present)
+            take_over(folder, name, temporary.descriptor, present)
         os.fsync(temporary.descriptor)
         check()
         if present is None:
@@ -194,7 +194,7 @@ def _put_back(descriptor: int, old: bytes, written: int) -> None:
         raise TornError(error.strerror or str(error)) from error
 
 
-def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:
+def take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:
     """Give the new file the old one's owner, access rights and attributes. Raises OSError or NotKeptError."""
     created = os.fstat(descriptor)
     has_list = _take_over_attributes(folder, name, descriptor)

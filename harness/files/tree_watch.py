@@ -14,7 +14,7 @@ from harness.digest import digest_of
 from harness.files.git_contents import GitContents
 from harness.files.git_index import GitIndex, git_program, index_around
 from harness.files.left_out import MAX_CONTENT_BYTES
-from harness.files.segments import SegmentStore
+from harness.files.segments import SegmentStore, StoreLimits
 from harness.files.tree_changes import ABSENT, LeftOut, PathKind, PathState, TreeChanges, kind_of, sorted_changes
 from harness.files.tree_looks import Content, Difference, LinkText, LookError, PathLook, TreeLook, TreeTable, Unkept
 from harness.paths import is_within
@@ -30,9 +30,9 @@ _KEY_NAME = "key"
 _GIT_FOLDER = "empty.git"
 
 
-def store_of(stores: str, root: str, *, clock: Callable[[], float] = time.time) -> SegmentStore:
+def store_of(stores: str, root: str, limits: StoreLimits | None = None) -> SegmentStore:
     """Return the store of the workspace `root` (absolute, resolved) in the folder of all stores."""
-    return SegmentStore(os.path.join(stores, digest_of(os.fsencode(root))[:32]), clock=clock)
+    return SegmentStore(os.path.join(stores, digest_of(os.fsencode(root))[:32]), limits)
 
 
 class TreeWatch:
@@ -45,7 +45,7 @@ class TreeWatch:
         *,
         environment: Mapping[str, str],
         denied: Callable[[str], bool] = lambda path: False,  # noqa: ARG005
-        clock: Callable[[], float] = time.time,
+        limits: StoreLimits | None = None,
     ) -> None:
         """Watch the absolute, resolved folder `root`, and keep contents in the folder `stores`, which is created.
 
@@ -55,7 +55,7 @@ class TreeWatch:
         self.root = root
         self.problem = _problem(root, stores, environment)
         """Reason why this workspace is not watched at all. Empty if it is."""
-        self.store = store_of(stores, root, clock=clock)
+        self.store = store_of(stores, root, limits)
         self._lock = threading.RLock()
         self._contents = _Contents(root, stores, self.store, denied, environment)
         self._tree = TreeTable(root, self._contents)

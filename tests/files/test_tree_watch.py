@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from git_scene import run_git
 from places import ROOT
+from undo_world import ENVIRONMENT, NO_DISK_LIMIT
 
 from harness.files.tree_changes import PathKind, TreeChanges, TreeCounts
 from harness.files.tree_looks import LookError, TreeTable
 from harness.files.tree_watch import DENIED, TreeWatch, _Contents
-
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 
 def nothing_denied(path: str) -> bool:
@@ -57,7 +56,9 @@ class Place:
             probe.write_text("")
 
     def watch(self) -> TreeWatch:
-        return TreeWatch(str(self.root), str(self.stores), denied=self.denied, environment=ENVIRONMENT)
+        return TreeWatch(
+            str(self.root), str(self.stores), denied=self.denied, environment=ENVIRONMENT, limits=NO_DISK_LIMIT
+        )
 
     def changes(self, script: str, watch: TreeWatch | None = None) -> TreeChanges:
         noted = (watch or self.watch()).note(fresh_seconds=0)
@@ -231,7 +232,7 @@ def test_a_look_younger_than_asked_is_used_again(place: Place) -> None:
 def test_home_and_too_many_files_are_not_watched(place: Place, tmp_path: Path) -> None:
     home = TreeWatch(str(place.root), str(place.stores), environment={**ENVIRONMENT, "HOME": str(place.root)})
     assert home.note().compared().problem == "the workspace holds the home folder"
-    around = TreeWatch(os.path.realpath(tmp_path), str(place.stores), environment=ENVIRONMENT)
+    around = TreeWatch(os.path.realpath(tmp_path), str(place.stores), environment=ENVIRONMENT, limits=NO_DISK_LIMIT)
     assert around.note().compared().problem == "the workspace holds the folder of earlier contents"
     place.bash("for n in $(seq 50); do echo > $n; done")
     watch = place.watch()
@@ -244,8 +245,9 @@ def test_folder_that_was_closed_does_not_count_as_removed() -> None:
     script = f"""
 import os, sys
 sys.path.insert(0, {ROOT!r})
+from harness.files.segments import StoreLimits
 from harness.files.tree_watch import TreeWatch
-noted = TreeWatch(sys.argv[1], sys.argv[2], environment={ENVIRONMENT!r}).note()
+noted = TreeWatch(sys.argv[1], sys.argv[2], environment={ENVIRONMENT!r}, limits=StoreLimits(free=0, free_percent=0)).note()
 os.chmod(sys.argv[1] + "/a", 0)
 os.remove(sys.argv[1] + "/g")
 changes = noted.compared()
