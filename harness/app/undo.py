@@ -6,25 +6,33 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
 from harness.app.sessions import UNDO, LoggedSession, logged_sessions, session_named, verified_session
-from harness.audit.logged_changes import undone_calls as undone_in
+from harness.audit.logged_changes import undone_paths as undone_in
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
+from harness.files.session_undo import (
+    Ended,
+    KeptContents,
+    LoggedStep,
+    PathOutcome,
+    SessionUndo,
+    finish_killed_undos,
+    has_effect,
+)
+from harness.files.tree_watch import store_of
 from harness.files.undo import (
-    Rehearsal,
+    CommandStep,
     Result,
     Step,
     StepOutcome,
     Undoable,
+    UndonePath,
     Unrestorable,
     changes_to_undo,
-    restore,
-    unwind,
 )
 from harness.files.workspace import Workspace
 from harness.interrupt import Interrupt
@@ -39,16 +47,17 @@ from harness.session.signals import Signals
 from harness.session.state import State, workspace_folder
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.styles import Line, Tone
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
-EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}
 _SUMMED = {"restored": "restores", "removed": "removes", "refused": "leaves", "not undone": "cannot"}
 MOST_REASONS = 3
 """Maximum number of reasons in a summary, for files that are left and for those that cannot be undone."""
 _TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
 
-Ended = StepOutcome | Unrestorable
+MOST_LINES = 20
+"""Maximum number of lines about the files of one command. Further files are counted."""
 
 
 def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -62,17 +71,17 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     folder = workspace_folder(arguments.cwd)
     session = _session_to_undo(arguments, state, folder)
     steps = _steps(session, state, arguments.to, folder)
-    workspace, images = Workspace(session.workspace, environment.get("HOME")), BeforeImages(state.before_images)
-    every = arguments.to is not None
-    foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
-    calls = [
-        step_outcome.step.call
-        for step_outcome in foreseen
-        if isinstance(step_outcome, StepOutcome) and step_outcome.result in EFFECTS
-    ]
+    workspace = Workspace(session.workspace, environment.get("HOME"))
+    stores = kept_contents(state, workspace.root)
+    if not arguments.dry_run and (finished := finish_killed_undos(stores)):
+        complain(f"{count_of(len(finished), 'undo')} that had been stopped midway was finished first")
+    chosen = {(session.session, step.call) for step in steps if arguments.to is None or step.call >= arguments.to}
+    logged_steps = [LoggedStep(session=session.session, step=step) for step in steps]
+    undo = SessionUndo(logged_steps, chosen, workspace, stores, all_of_them=arguments.to is not None)
+    foreseen = [outcome for _, outcome in undo.foreseen()]
+    calls = list(dict.fromkeys(call_of(outcome) for outcome in foreseen if has_effect(outcome)))
     if arguments.dry_run or not calls:
         return _tell(foreseen, session, workspace, arguments, environment)
-    undo_one = partial(restore, workspace=workspace, images=images)
     signals.install()
     redactor = redactor_for(
         state, environment, secrets_of(environment), unless=(workspace.root, environment.get("HOME", ""))
@@ -80,7 +89,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     log = opened_log(state, redactor, path=None, workspace=workspace.root, tell=complain)
     try:
         _begin(log, session, calls)
-        outcomes = put_back(log, session.session, unwind(steps, undo_one, all_of_them=every), interrupt)
+        outcomes = put_back(log, undo.carry_out(), interrupt)
         _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, outcomes)
     finally:
         try:
@@ -94,22 +103,41 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return code
 
 
-def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
-    """Return the calls of a session that were undone, according to the logs of undo sessions. Raises LogError."""
-    undone = (undone_call for path in paths for undone_call in undone_in(records(path, ("restored",))))
-    return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
+def kept_contents(state: State, workspace: str) -> KeptContents:
+    """Return the earlier contents of the files in a workspace."""
+    return KeptContents(
+        images=BeforeImages(state.before_images),
+        store=store_of(state.trees, workspace),
+        journals=os.path.join(state.undos, state.name_of(workspace)),
+    )
 
 
-def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
-    """Run the steps in order, and record the result of each before the next, until a signal arrives.
+def undone_paths(paths: Iterable[str], session: str, workspace: str) -> frozenset[UndonePath]:
+    """Return the calls and files of a session that were undone, according to the logs of undos. Raises LogError."""
+    undone = (each for path in paths for each in undone_in(records(path, ("restored",))))
+    pairs = {(int(call), path) for of, call, path in undone if of == session and call.isascii() and call.isdigit()}
+    root = workspace.rstrip("/") + "/"
+    return frozenset(pairs | {(call, path.removeprefix(root)) for call, path in pairs})
 
-    `session` is the session whose changes are undone. Raises LogError.
+
+def put_back(log: ActionLog, doing: Iterator[tuple[str, Ended]], interrupt: Interrupt) -> list[Ended]:
+    """Run the steps in order, and record the result of each, until a signal arrives.
+
+    `doing` yields the session whose changes are undone, and the result. A result for a command's file is on disk only
+    after a later record: the undo of a command is done at once, and has a journal. Raises LogError and OSError.
     """
     outcomes: list[Ended] = []
-    while not interrupt.requested and (outcome := next(doing, None)) is not None:
+    while not interrupt.requested and (pair := next(doing, None)) is not None:
+        session, outcome = pair
         outcomes.append(outcome)
-        log.append("restored", {"of_session": session, **_fields(outcome)}, sync=True)
+        is_on_disk = not isinstance(outcome, PathOutcome)
+        log.append("restored", {"of_session": session, **_fields(outcome)}, sync=is_on_disk)
     return outcomes
+
+
+def call_of(outcome: Ended) -> int:
+    """Return the number of the call that a result is about."""
+    return outcome.step.call if isinstance(outcome, StepOutcome) else outcome.call
 
 
 def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedSession:
@@ -132,13 +160,15 @@ def _may_have_changed(session: LoggedSession) -> bool:
     """Return whether the session changed a file or ran a command. True if its log cannot be read to the end."""
     stops: list[int] = []
     steps = changes_to_undo(
-        records(session.path, ("decision", "intent", "outcome"), stopped=stops.append), session.session
+        records(session.path, ("decision", "intent", "outcome"), stopped=stops.append),
+        session.session,
+        log=session.path,
     )
     return bool(steps or stops)
 
 
 def _steps(session: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
-    """Return the changes to undo, the newest first. `folder` is the user's current folder or `--cwd`.
+    """Return the changes of a session, the newest first. `folder` is the user's current folder or `--cwd`.
 
     Raises UsageError if the session has no call `to`.
     """
@@ -149,29 +179,36 @@ def _steps(session: LoggedSession, state: State, to: int | None, folder: str) ->
         raise UsageError(
             f"--to: session {session.session} has no call {to}; `harness audit show --session {session.session}` numbers them"
         )
-    steps = changes_to_undo(verified, session.session, undone_calls(state.log_paths(), session.session))
+    undone = undone_paths(state.log_paths(), session.session, session.workspace)
+    steps = changes_to_undo(verified, session.session, undone, log=session.path)
     foreign = not is_within(os.path.realpath(session.path), os.path.realpath(state.sessions))
     bounds = folder if foreign and state.known_head(session.path) is None else None
-    return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
+    return tuple(unless_forged(step, state.guarded, bounds, session.workspace) for step in steps)
 
 
-def unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Step:
+def unless_forged(step: Step, guarded: Sequence[str], bounds: str | None, workspace: str) -> Step:
     """Return the step, or an `Unrestorable` one if its path shows that the log may be forged.
 
     Logs, trust and policies are never restored, because no call is permitted to write them. `bounds` is a folder or
     `None`. It is set for a log that anyone may have written: one outside the harness's own folder whose head was never
     noted. Such a log cannot restore files outside `bounds`, because the hash chain does not show who wrote it.
     """
-    if not isinstance(step, Undoable):
-        return step
+    match step:
+        case Undoable():
+            subject, paths = step.path, [step.path]
+        case CommandStep():
+            subject, paths = step.subject, [os.path.join(workspace, change.path) for change in step.changes.changes]
+        case _:
+            return step
     reason = ""
-    if any(is_within(step.path, folder) for folder in guarded):
+    if any(is_within(path, folder) for folder in guarded for path in paths):
         reason = "the harness's own files are never restored"
-    elif bounds is not None and not is_within(step.path, bounds):
+    elif bounds is not None and not all(is_within(path, bounds) for path in paths):
         reason = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
     if not reason:
         return step
-    return Unrestorable(call=step.call, tool=step.tool, subject=step.path, reason=reason, is_command=False)
+    is_command = isinstance(step, CommandStep)
+    return Unrestorable(call=step.call, tool=step.tool, subject=subject, reason=reason, is_command=is_command)
 
 
 def _begin(log: ActionLog, session: LoggedSession, calls: list[int]) -> None:
@@ -208,6 +245,16 @@ def _fields(outcome: Ended) -> dict[str, JsonValue]:
                 "detail": outcome.detail,
                 "before_sha256": step.before_sha256,
                 "after_sha256": step.after_sha256,
+            }
+        case PathOutcome():
+            return {
+                "call": outcome.call,
+                "tool": outcome.tool,
+                "path": outcome.path,
+                "result": outcome.result.value,
+                "detail": outcome.detail,
+                "before_sha256": outcome.before_sha256,
+                "after_sha256": outcome.after_sha256,
             }
         case Unrestorable():
             name = "command" if outcome.is_command else "path"
@@ -253,13 +300,10 @@ def _tell(
     console.line(
         visible_line(f"session {session.session} in {session.workspace}, begun {session.time}", 1000), Tone.QUIET
     )
-    for outcome in outcomes:
-        line = undo_line(outcome, workspace.root, dry_run=arguments.dry_run)
+    for line in undo_lines(outcomes, workspace.root, dry_run=arguments.dry_run):
         console.line(line.text, line.tone)
-    if (
-        not any(isinstance(outcome, StepOutcome) and outcome.result is not Result.ALREADY for outcome in outcomes)
-        and code is Exit.DONE
-    ):
+    results = [outcome.result for outcome in outcomes if not isinstance(outcome, Unrestorable)]
+    if all(result is Result.ALREADY for result in results) and code is Exit.DONE:
         console.line("there is nothing to undo")
     if log is not None:
         console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)
@@ -287,7 +331,21 @@ def undo_summary(outcomes: Iterable[Ended]) -> str:
     return ", ".join(parts)
 
 
-def undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:
+def undo_lines(outcomes: Sequence[Ended], root: str, *, dry_run: bool) -> Iterator[Line]:
+    """Yield the lines about an undo, which is planned if `dry_run`. Of a command, only the first files are listed."""
+    counts: dict[int, int] = {}
+    for outcome in outcomes:
+        call = call_of(outcome)
+        counts[call] = counts.get(call, 0) + isinstance(outcome, PathOutcome)
+        is_listed = not isinstance(outcome, PathOutcome) or outcome.result is Result.REFUSED
+        if is_listed or counts[call] <= MOST_LINES:
+            yield _undo_line(outcome, root, dry_run=dry_run)
+    for call, count in counts.items():
+        if count > MOST_LINES:
+            yield Line(tone=Tone.QUIET, text=f"... {count:,} files of call {call} in all")
+
+
+def _undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:
     """Return the line about one step, which is planned if `dry_run`. `root` is the workspace."""
     fields = _fields(outcome)
     word = str(fields["result"])
@@ -296,6 +354,10 @@ def undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:
     detail = f": {fields['detail']}" if fields["detail"] else ""
     text = f"{word:<14} {visible_line(subject, 300)}  [call {fields['call']} {visible_line(str(fields['tool']), 50)}]"
     tone = (
-        _TONES[outcome.result] if isinstance(outcome, StepOutcome) else Tone.WARNING if outcome.is_command else Tone.BAD
+        Tone.WARNING
+        if isinstance(outcome, Unrestorable) and outcome.is_command
+        else Tone.BAD
+        if isinstance(outcome, Unrestorable)
+        else _TONES[outcome.result]
     )
     return Line(tone=tone, text=visible_line(f"{text}{detail}", 1000))

@@ -9,7 +9,8 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import Enforcement, JsonValue
-from harness.audit.calls import Fate, LoggedCall, about_call, about_decision, text
+from harness.audit.calls import Fate, LoggedCall, about_call, about_decision, objects_in, text
+from harness.log.changed_files import changes_in
 from harness.log.order import LogRecord
 from harness.paths import is_within
 from harness.record import Record, replace
@@ -38,11 +39,14 @@ class CallEffects(Record):
     """Number of paths that the log does not name. It names the first 20."""
     is_unheld: bool
     """Whether it ran unconfined: it might have done anything that its user may do."""
+    changed: tuple[str, ...] | None = None
+    """Paths in the workspace that it changed, as two looks at the files found them. `None` if nobody looked."""
 
     @property
     def is_writer(self) -> bool:
         """Whether it could write anything."""
-        return bool(self.writes or self.may_write or not self.writes_known or self.is_unheld)
+        is_unknown = not self.writes_known and self.changed is None
+        return bool(self.changed or self.writes or self.may_write or is_unknown or self.is_unheld)
 
     @property
     def outside(self) -> CallEffects | None:
@@ -69,6 +73,7 @@ class CallEffects(Record):
             "network": self.network,
             **({"hosts": list[JsonValue](self.hosts)} if self.hosts else {}),
             "left_out": self.left_out,
+            **({} if self.changed is None else {"changed": list[JsonValue](self.changed)}),
             "unheld": self.is_unheld,
         }
 
@@ -90,10 +95,12 @@ MOST_PATHS = 5
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
     """Return in words the places that a call could write and reach, with `outside` also the files that it read."""
     parts = [f"read {_name_list(reach.reads)}"] if outside and reach.reads else []
+    if reach.changed is not None and not outside:
+        parts.append(f"changed {_name_list(reach.changed)}" if reach.changed else "changed no file of the workspace")
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
     if places:
         parts.append(f"could write {_name_list(places)}")
-    elif not outside and not reach.writes_known and not reach.is_unheld:
+    elif not outside and not reach.writes_known and not reach.is_unheld and reach.changed is None:
         parts.append("could write what its walls let it")
     if reach.network:
         parts.append("could reach the network")
@@ -148,18 +155,31 @@ def effects_of(call: LoggedCall) -> CallEffects | None:
     is_loose = (
         write is None and not tool_kind(call.tool).is_of_files and text(call.intent, "confinement").startswith("none")
     )
+    workspace, changed = text(call.started, "workspace"), _changed_by(call)
+    writes, may_write = (_paths(effects, "named") or ()) if write is None else write, _paths(effects, "granted") or ()
+    if changed is not None:  # inside the workspace it is known what it wrote
+        writes = tuple(path for path in writes if not is_within(path, workspace))
+        may_write = tuple(place for place in may_write if _is_outside(place, workspace))
     return CallEffects(
         call=_light(call),
+        changed=changed,
         reads=read or (),
         reads_known=read is not None and not _left_out(effects, "read"),
-        writes=(_paths(effects, "named") or ()) if write is None else write,
+        writes=writes,
         writes_known=write is not None and not _left_out(effects, "write"),
-        may_write=_paths(effects, "granted") or (),
+        may_write=may_write,
         network=effects.get("network") is True,
         hosts=_paths(effects, "hosts") or (),
         left_out=_left_out(effects, "read") + _left_out(effects, "write"),
         is_unheld=is_off or is_loose,
     )
+
+
+def _changed_by(call: LoggedCall) -> tuple[str, ...] | None:
+    """Return the paths in the workspace that a command changed. `None` if nobody looked, or if the list is not whole."""
+    changes = changes_in(call.outcome, call.log)
+    paths = None if changes is None or changes.get("problem") else changes.get("paths")
+    return None if not isinstance(paths, list) else tuple(text(path, "path") for path in objects_in(paths))
 
 
 def _light(call: LoggedCall) -> LoggedCall:

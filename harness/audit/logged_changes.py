@@ -1,17 +1,20 @@
-"""The files that calls changed, path by path, and the commands whose writes were permitted but not recorded."""
+"""The files that calls changed, path by path, and the commands whose changes were not recorded."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from functools import partial
+from typing import Protocol, TypedDict
 
 from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import LoggedCall, Who, about_call, about_decision, call_number, edited_from, text, word
-from harness.files.undo import Ending, Undoable, Unrestorable, changes_to_undo
+from harness.files.tree_changes import PathChange, PathKind
+from harness.files.undo import CommandStep, Ending, Undoable, Unrestorable, changes_to_undo
 from harness.log.order import LogRecord
 from harness.record import Record
 
@@ -112,6 +115,8 @@ class LoggedChange(Record):
     """Whether a person approved the call."""
     fields: Mapping[str, JsonValue]
     """The call's fields for JSON."""
+    removed: bool = False
+    """Whether the call removed the file."""
 
     @property
     def created(self) -> bool | None:
@@ -166,6 +171,7 @@ class ChangedFile(Record):
                 "before_sha256": change.before_sha256,
                 "after_sha256": change.after_sha256,
                 "created": change.created,
+                "removed": change.removed,
                 "sure": change.sure,
                 "permitted_by": change.permitted_by,
                 "before_image": _snake(change.image),
@@ -173,6 +179,14 @@ class ChangedFile(Record):
                 "why_not_undoable": change.why_not or None,
                 "undone": change.undone,
             }
+
+
+class IsKept(Protocol):
+    """Tells whether the content with a digest is stored."""
+
+    def __call__(self, sha256: str, workspace: str) -> bool:
+        """Return whether the content of a file in `workspace` is stored and still has this digest."""
+        ...
 
 
 class FoundChanges(Record):
@@ -183,24 +197,28 @@ class FoundChanges(Record):
 
 
 def found_changes(
-    calls: Iterable[LoggedCall], *, is_kept: Callable[[str], bool], undone: Iterable[tuple[str, str]]
+    calls: Iterable[LoggedCall], *, is_kept: IsKept, undone: Iterable[tuple[str, str, str]]
 ) -> FoundChanges:
     """Return the changes of these calls, in their order.
 
-    `is_kept` returns whether the content with a digest is stored. `undone` has the session and call of each restored
-    change. Keeps one entry in memory per change, and no records.
+    `undone` has the session, call and path of each restored change. Keeps one entry in memory per change, and no records.
     """
     put_back = frozenset(undone)
     changes: list[LoggedChange] = []
     commands: list[WritingCommand] = []
     for call in calls:
-        for step in changes_to_undo(_plain_records(call), call.session):
+        root = text(call.started, "workspace")
+        for step in changes_to_undo(_plain_records(call), call.session, log=call.log):
             match step:
+                case CommandStep():
+                    changes += _changes_of_command(call, step, root, is_kept, put_back)
                 case Unrestorable(is_command=True):
                     if (reach := effects_of(call)) is not None:
                         commands.append(WritingCommand(summary=call.summary, reach=reach))
                 case _:
-                    changes.append(_change(call, step, is_kept, (call.session, call.number) in put_back))
+                    path = step.path if isinstance(step, Undoable) else step.subject
+                    undone_here = (call.session, call.number, path) in put_back
+                    changes.append(_change(call, step, partial(is_kept, workspace=root), undone_here))
     return FoundChanges(changes=tuple(changes), commands=tuple(commands))
 
 
@@ -221,21 +239,63 @@ def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str],
         yield ChangedFile(path=path, changes=ordered, on_disk=_on_disk(ordered, file), problem=file.problem)
 
 
-def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
-    """Yield session and call of each change that an undo in these records restored."""
+def undone_paths(records: Iterable[LogRecord]) -> Iterator[tuple[str, str, str]]:
+    """Yield session, call and absolute path of each change that an undo in these records took back."""
     for record in records:
         if record["kind"] == "restored" and text(record, "result") in ("restored", "removed"):
-            yield text(record, "of_session"), word(record.get("call"))
+            yield text(record, "of_session"), word(record.get("call")), text(record, "path")
+
+
+def _changes_of_command(
+    call: LoggedCall,
+    step: CommandStep,
+    root: str,
+    is_kept: IsKept,
+    undone: Collection[tuple[str, str, str]],
+) -> Iterator[LoggedChange]:
+    """Yield the changes of files by a command. A folder is left out if a file in it changed too."""
+    parents = {change.path.rpartition("/")[0] for change in step.changes.changes}
+    for change in step.changes.changes:
+        if PathKind.FOLDER in (change.before.kind, change.after.kind) and change.path in parents:
+            continue
+        path = os.path.join(root, change.path)
+        yield _change_of_command(call, change, path, (call.session, call.number, path) in undone, is_kept, root)
+    for place in step.changes.left_out:
+        if place.is_changed:
+            unwatched = Unrestorable(
+                call=step.call,
+                tool=step.tool,
+                subject=os.path.join(root, place.path),
+                reason=f"left out: {place.reason}",
+                is_command=False,
+            )
+            yield _change(call, unwatched, partial(is_kept, workspace=root), undone=False)
+
+
+def _change_of_command(
+    call: LoggedCall, change: PathChange, path: str, undone: bool, is_kept: IsKept, root: str
+) -> LoggedChange:
+    before, after = change.before, change.after
+    image = Image.NONE
+    if before.kind is PathKind.FILE:
+        image = Image.KEPT if before.sha256 is not None and is_kept(before.sha256, root) else Image.MISSING
+    why_not = (before.unkept or "the earlier content is not saved") if image is Image.MISSING else ""
+    return LoggedChange(
+        path=path,
+        before_sha256=before.sha256,
+        after_sha256=after.sha256,
+        sure=True,
+        image=image,
+        why_not=why_not,
+        undone=undone,
+        removed=after.kind is PathKind.NONE,
+        **_call_fields(call),
+    )
 
 
 def _change(
     call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[str], bool], undone: bool
 ) -> LoggedChange:
-    fields = {**about_call(call), **about_decision(call), "edited_from": edited_from(call)}
-    time = text(call.outcome or call.intent, "time")
-    permitted_by = "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown"
-    by_person = call.decided != "auto" and call.answered_by is Who.PERSON
-    place = call.session, call.number
     match step:
         case Undoable():
             image = Image.NONE
@@ -243,40 +303,54 @@ def _change(
                 image = Image.KEPT if is_kept(step.before_sha256) else Image.MISSING
             return LoggedChange(
                 path=step.path,
-                time=time,
-                place=place,
                 before_sha256=step.before_sha256,
                 after_sha256=step.after_sha256,
                 sure=step.ending is Ending.DONE,
                 image=image,
                 why_not="the earlier content is not saved" if image is Image.MISSING else "",
                 undone=undone,
-                permitted_by=permitted_by,
-                by_person=by_person,
-                fields=fields,
+                **_call_fields(call),
             )
         case Unrestorable():
             before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
             return LoggedChange(
                 path=step.subject,
-                time=time,
-                place=place,
                 before_sha256=before,
                 after_sha256=after,
-                sure=text(call.outcome, "changed_path") != "",
+                sure=text(call.outcome, "changed_path") != "" or "changes" in call.outcome,
                 image=Image.MISSING,
                 why_not=step.reason,
                 undone=undone,
-                permitted_by=permitted_by,
-                by_person=by_person,
-                fields=fields,
+                **_call_fields(call),
             )
+
+
+class _CallFields(TypedDict):
+    """The fields of a change that are the same for all changes of a call."""
+
+    time: str
+    place: tuple[str, str]
+    permitted_by: str
+    by_person: bool
+    fields: Mapping[str, JsonValue]
+
+
+def _call_fields(call: LoggedCall) -> _CallFields:
+    return {
+        "time": text(call.outcome or call.intent, "time"),
+        "place": (call.session, call.number),
+        "permitted_by": "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown",
+        "by_person": call.decided != "auto" and call.answered_by is Who.PERSON,
+        "fields": {**about_call(call), **about_decision(call), "edited_from": edited_from(call)},
+    }
 
 
 def _on_disk(changes: tuple[LoggedChange, ...], file: FileOnDisk) -> OnDisk:
     if file.problem:
         return OnDisk.NOT_LOOKED_AT
     last = changes[-1]
+    if last.removed and file.sha256 is None:
+        return OnDisk.AS_LEFT
     if file.sha256 is not None and file.sha256 == last.after_sha256:
         return OnDisk.AS_LEFT
     hashed_changes = [change for change in changes if change.after_sha256 is not None]
@@ -291,20 +365,22 @@ def _on_disk(changes: tuple[LoggedChange, ...], file: FileOnDisk) -> OnDisk:
 def _plain_records(call: LoggedCall) -> list[LogRecord]:
     """Return the fields of a call that `changes_to_undo` reads, with nested values as texts.
 
-    Other fields are dropped, since a forged log could nest them to any depth.
+    Other fields are dropped, since a forged log could nest them to any depth. `changes` is checked where it is read.
     """
     number = call_number(call)
     plain: list[LogRecord] = []
     for kind, record in (("decision", call.decision), ("intent", call.intent), ("outcome", call.outcome)):
         if record:
-            fields = {name: _plain(value) for name, value in record.items() if name in _READ}
+            fields = {
+                name: value if name == "changes" else _plain(value) for name, value in record.items() if name in _READ
+            }
             plain.append(
                 {**fields, "kind": kind, "session": call.session, "call": number if number != call.number else 0}
             )
     return plain
 
 
-_READ = ("tool", "summary", "change", "effects", "changed_path", "before_sha256", "after_sha256", "status")
+_READ = ("tool", "summary", "change", "effects", "changed_path", "before_sha256", "after_sha256", "status", "changes")
 
 
 def _plain(value: JsonValue) -> JsonValue:

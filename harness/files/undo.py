@@ -16,13 +16,19 @@ from harness.files.before_images import BeforeImages
 from harness.files.file_changes import change_to, put
 from harness.files.folders import open_folder
 from harness.files.judged_files import Present, read_in, read_whole
+from harness.files.recorded_changes import changes_from
+from harness.files.tree_changes import TreeChanges
 from harness.files.workspace import Workspace
+from harness.log.changed_files import changes_in
 from harness.log.order import LogRecord
 from harness.log.vocabulary import CUT_SHORT
-from harness.record import Record
+from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, tool_kind
+
+UndonePath: TypeAlias = tuple[int, str]
+"""A call and a path that an undo took back: absolute for an edit, relative to the workspace for a command."""
 
 
 class Ending(Enum):
@@ -62,7 +68,24 @@ class Unrestorable(Record):
     """Whether the call ran a command, whose changes are unknown. Otherwise it changed a file that cannot be restored."""
 
 
-Step: TypeAlias = Undoable | Unrestorable
+class CommandStep(Record):
+    """The changes of files by one command."""
+
+    call: int
+    tool: str
+    subject: str
+    """The command from the log. Hostile text."""
+    changes: TreeChanges
+    history_changed: bool
+    """Whether the command changed HEAD, a branch, a tag or the stash of the repository, which undo never touches."""
+
+
+def without_changes(step: CommandStep, reason: str) -> Unrestorable:
+    """Return the note for a command whose changes cannot be undone at all."""
+    return Unrestorable(call=step.call, tool=step.tool, subject=step.subject, reason=reason, is_command=True)
+
+
+Step: TypeAlias = Undoable | CommandStep | Unrestorable
 
 
 class FileStanding(Enum):
@@ -83,11 +106,13 @@ def standing(step: Undoable, sha256: str | None) -> FileStanding:
     return FileStanding.UNDONE if sha256 in step.earlier else FileStanding.CHANGED
 
 
-def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
+def changes_to_undo(
+    records: Iterable[LogRecord], session: str, undone: Collection[UndonePath] = (), *, log: str
+) -> tuple[Step, ...]:
     """Return the changes of a session, newest first, and the calls with unknown changes.
 
-    `records` come from a verified log. Records of other sessions are skipped, as are the calls in `undone`. A record
-    that does not make sense becomes an Unrestorable. Raises no exception.
+    `records` come from the verified log at the path `log`. Records of other sessions are skipped, as are the changes in
+    `undone`. A record that does not make sense becomes an Unrestorable. Raises no exception.
     """
     decisions: dict[int, LogRecord] = {}
     intents: dict[int, LogRecord] = {}
@@ -100,12 +125,26 @@ def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collecti
     steps: list[Step] = []
     earlier: dict[str, frozenset[str | None]] = {}
     for call, intent in intents.items():
-        step = _step(call, intent, outcomes.get(call), decisions.get(call, {}), earlier)
+        step = _step(call, intent, outcomes.get(call), decisions.get(call, {}), earlier, log)
         if isinstance(step, Undoable):
             earlier[step.path] = step.earlier
-        if step is not None and call not in undone:
+        step = _without_undone(step, undone)
+        if step is not None:
             steps.append(step)
     return tuple(reversed(steps))
+
+
+def _without_undone(step: Step | None, undone: Collection[UndonePath]) -> Step | None:
+    """Return a step without the changes in `undone`. `None` if no others are left."""
+    match step:
+        case Undoable() if (step.call, step.path) in undone:
+            return None
+        case CommandStep(call=call, changes=changes):
+            rest = tuple(change for change in changes.changes if (call, change.path) not in undone)
+            is_left = rest or step.history_changed or any(place.is_changed for place in changes.left_out)
+            return replace(step, changes=replace(changes, changes=rest)) if is_left else None
+        case _:
+            return step
 
 
 def _step(
@@ -114,6 +153,7 @@ def _step(
     outcome: LogRecord | None,
     decision: LogRecord,
     earlier: Mapping[str, frozenset[str | None]],
+    log: str,
 ) -> Step | None:
     tool, change = str(intent.get("tool")), intent.get("change")
     changed = None if outcome is None else outcome.get("changed_path")
@@ -121,7 +161,7 @@ def _step(
         if changed is not None:
             return _file(call, tool, changed, "the log does not say what the file was before")
         if not tool_kind(tool).is_of_files:
-            return _command(call, tool, intent, decision)
+            return _command(call, tool, intent, outcome, decision, log)
         return _unforeseen(call, tool, intent, outcome)
     ending = _ending(outcome)
     if ending is None:
@@ -198,18 +238,30 @@ def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | No
     return _file(call, tool, paths, "another program changed the file, and its earlier content was not recorded")
 
 
-def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:
-    """Return the note for a call that was permitted to write. `None` if it could only read."""
+def _command(
+    call: int, tool: str, intent: LogRecord, outcome: LogRecord | None, decision: LogRecord, log: str
+) -> Step | None:
+    """Return the changes of a call that was permitted to write. `None` if it could only read."""
     effects = intent.get("effects", decision.get("effects"))
     reads_only = isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted")
     # For an unconfined run that the user permitted, the effects are only the known ones.
     if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
         return None
     subject = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
-    summary = str(decision.get("summary"))
-    return Unrestorable(
-        call=call, tool=tool, subject=summary, reason=f"the changes by {subject} are not recorded", is_command=True
-    )
+    summary, reason = str(decision.get("summary")), f"the changes by {subject} are not recorded"
+    recorded = None if outcome is None else changes_in(outcome, log)
+    if recorded is not None:
+        try:
+            changes = changes_from(recorded)
+            if not changes.problem:
+                history_changed = recorded.get("history_changed") is True
+                return CommandStep(
+                    call=call, tool=tool, subject=summary, changes=changes, history_changed=history_changed
+                )
+            reason = f"the changes by {subject} are not known: {changes.problem}"
+        except ValueError as error:
+            reason = f"the record of the changes by {subject} is not usable: {error}"
+    return Unrestorable(call=call, tool=tool, subject=summary, reason=reason, is_command=True)
 
 
 def _is_plain(path: str) -> bool:
@@ -288,7 +340,7 @@ class Rehearsal:
 
 
 def unwind(
-    steps: Iterable[Step], undo_one: Callable[[Undoable], StepOutcome], *, all_of_them: bool
+    steps: Iterable[Undoable | Unrestorable], undo_one: Callable[[Undoable], StepOutcome], *, all_of_them: bool
 ) -> Iterator[StepOutcome | Unrestorable]:
     """Undo one step after another, newest first, and yield the result of each.
 

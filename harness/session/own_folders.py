@@ -35,7 +35,9 @@ def _own_paths(state: State) -> Iterator[tuple[str, int]]:
         yield path, MAY_WRITE
     for path in (state.redaction_key, state.history):
         yield path, MAY_USE
-    for folder in (state.before_images, state.trees, state.outputs, state.sessions, state.grants, *state.of_plugins):
+    for folder in (state.before_images, state.trees, state.undos, state.outputs):
+        yield folder, MAY_WRITE
+    for folder in (state.sessions, state.grants, *state.of_plugins):
         yield folder, MAY_WRITE
     for folder in (state.sessions, state.grants, *state.of_plugins):
         for path in _in(folder):

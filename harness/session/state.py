@@ -96,6 +96,8 @@ class State:
         """The folder with the content of files before they were changed."""
         self.trees = os.path.join(state, "trees")
         """The folder with the contents of files around commands, one store per workspace."""
+        self.undos = os.path.join(state, "undos")
+        """The folder with the journals of undos, one folder per workspace."""
         self.outputs = os.path.join(state, "outputs")
         """The folder with the full output of commands, of which the model is shown only a part."""
         self.exports = os.path.join(state, "exports")

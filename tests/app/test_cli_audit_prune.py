@@ -27,6 +27,7 @@ from harness.app.audit.verify import command as verify_command
 from harness.app.command_line import parser_for
 from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
+from harness.files.tree_watch import store_of
 from harness.log.action_log import ActionLog
 from harness.log.heads_file import append_note, notes_in
 from harness.log.reader import read_log
@@ -482,3 +483,19 @@ def test_image_needed_again_during_removal_stays(audit: Audit) -> None:
     removed, why = remove_unnamed(cast("State", Meanwhile(audit.state, b"needed again")), time.time())
     assert (removed, why) == ((1, 6), "")
     assert (audit.images.get(needed), audit.images.get(orphan)) == (b"needed again", None)
+
+
+def test_contents_around_commands_are_pruned_by_age(audit: Audit) -> None:
+    """Whole segments go that are past their limit; a younger one of the same workspace stays."""
+    store = Path(store_of(audit.state.trees, "/w").folder)
+    store.mkdir(parents=True)
+    for name, age in (("seg-000000000001", 40), ("seg-000000000002", 1)):
+        (store / name).write_bytes(b"x" * 1_000)
+        os.utime(store / name, (time.time() - age * 86_400,) * 2)
+    told = audit.run("prune", "--older-than", 1_000, "--dry-run", "--json")[1]
+    assert json.loads(told.splitlines()[-1])["summary"]["content_bytes"] == 1_000
+    assert len(list(store.iterdir())) == 2
+    told = audit.run("prune", "--older-than", 1_000)[1]
+    assert "; 1000 bytes of contents around commands removed" in told
+    assert not (store / "seg-000000000001").exists()
+    assert (store / "seg-000000000002").exists()

@@ -24,7 +24,7 @@ from harness.audit.logged_changes import (
     changed_files,
     file_on_disk,
     found_changes,
-    undone_calls,
+    undone_paths,
 )
 from harness.log.order import LogRecord
 from harness.log.reader import records
@@ -394,9 +394,9 @@ def change(call: int, before: str | None, after: str, *, time: str = "1", sessio
     ]
 
 
-def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), kept: bool = True) -> FoundChanges:
+def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str, str]] = (), kept: bool = True) -> FoundChanges:
     every = (one for some in made for one in some)
-    return found_changes(logged_calls("log", every), is_kept=lambda _: kept, undone=undone)
+    return found_changes(logged_calls("log", every), is_kept=lambda sha256, workspace: kept, undone=undone)
 
 
 @all_rows(
@@ -408,12 +408,12 @@ def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), k
         ([change(1, A, B)], C, (), OnDisk.CHANGED),
         ([change(1, A, B)], None, (), OnDisk.GONE),
         ([change(1, None, B)], None, (), OnDisk.GONE),
-        ([change(1, None, B)], None, (("s", "1"),), OnDisk.AS_BEFORE),
+        ([change(1, None, B)], None, (("s", "1", "/w/a"),), OnDisk.AS_BEFORE),
         ([change(1, A, B), change(2, B, A)], A, (), OnDisk.AS_LEFT),
     ],
 )
 def test_changed_file_is_compared_with_the_disk(
-    made: list[list[LogRecord]], now: str | None, undone: Sequence[tuple[str, str]], on_disk: OnDisk
+    made: list[list[LogRecord]], now: str | None, undone: Sequence[tuple[str, str, str]], on_disk: OnDisk
 ) -> None:
     found = changes_of(*made, undone=undone)
     (file,) = changed_files(found.changes, lambda _: FileOnDisk(sha256=now))
@@ -457,10 +457,10 @@ def test_commands_that_could_write_are_named() -> None:
     assert ([one.fields["call"] for one in found.commands], found.changes) == ([2, 3], ())
 
 
-def test_undone_calls_are_the_restored_ones() -> None:
+def test_undone_paths_are_the_restored_ones() -> None:
     results: tuple[JsonValue, ...] = ("restored", "removed", "refused", [])
-    made = [record("restored", 2, of_session="s", result=result) for result in results]
-    assert list(undone_calls(made)) == [("s", "2"), ("s", "2")]
+    made = [record("restored", 2, of_session="s", path="/w/a", result=result) for result in results]
+    assert list(undone_paths(made)) == [("s", "2", "/w/a"), ("s", "2", "/w/a")]
 
 
 # what lies on the disk

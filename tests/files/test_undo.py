@@ -9,7 +9,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from sizes import examples
 from harness.actions import JsonValue
 from harness.files.before_images import BeforeImages
 from harness.files.undo import (
+    CommandStep,
     Ending,
     FileStanding,
     Rehearsal,
@@ -78,6 +79,11 @@ def ran(call: int, effects: JsonValue, command: str = "make gen", confinement: s
         record("intent", call, tool="bash", confinement=confinement),
         record("outcome", call, tool="bash", status="ok"),
     ]
+
+
+def edits(steps: Sequence[Step]) -> list[Undoable | Unrestorable]:
+    """Return the steps of edits, and those that cannot be undone."""
+    return [step for step in steps if not isinstance(step, CommandStep)]
 
 
 def undoable(
@@ -186,12 +192,15 @@ LOGGED_CHANGES = [
 
 @all_rows(("records", "steps"), LOGGED_CHANGES)
 def test_plan_follows_the_records(records: list[LogRecord], steps: tuple[Step, ...]) -> None:
-    assert changes_to_undo(records, SESSION) == steps
+    assert changes_to_undo(records, SESSION, log="") == steps
 
 
 def test_undone_calls_are_skipped_but_count_as_earlier_states() -> None:
     records = written(1, A, B) + written(2, C, D) + written(3, B, D)
-    assert changes_to_undo(records, SESSION, undone={2}) == (undoable(3, B, D, A, C), undoable(1, A, B))
+    assert changes_to_undo(records, SESSION, log="", undone={(2, "/w/a")}) == (
+        undoable(3, B, D, A, C),
+        undoable(1, A, B),
+    )
 
 
 def outcome_saying(**fields: JsonValue) -> list[LogRecord]:
@@ -239,7 +248,7 @@ NONSENSE = [
 
 @all_rows(("records", "why"), NONSENSE)
 def test_a_record_that_makes_no_sense_is_never_acted_on(records: list[LogRecord], why: str) -> None:
-    (step,) = changes_to_undo(records, SESSION)
+    (step,) = changes_to_undo(records, SESSION, log="")
     assert isinstance(step, Unrestorable)
     assert (why in step.reason, step.is_command) == (True, False)
 
@@ -262,7 +271,7 @@ RECORDS = st.builds(
 @given(st.lists(RECORDS, max_size=6))
 @settings(max_examples=examples(200), deadline=None)
 def test_plan_contains_plain_paths_and_digests_for_any_log(records: list[LogRecord]) -> None:
-    for step in changes_to_undo(records, SESSION):
+    for step in changes_to_undo(records, SESSION, log=""):
         if isinstance(step, Undoable):
             assert os.path.normpath(step.path) == step.path
             assert os.path.isabs(step.path)
@@ -358,7 +367,7 @@ def test_undo_keeps_changed_permissions_and_reports_them(tmp_path: Path, mode: i
 
 
 def test_set_id_bits_are_not_restored(place: Place) -> None:
-    (step,) = changes_to_undo(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION)
+    (step,) = changes_to_undo(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION, log="")
     assert isinstance(step, Undoable)
     assert step.before_mode == 0o755
     place.file(b"B", mode=0o755)  # as the call left it
@@ -659,8 +668,8 @@ def test_ordinary_user_can_restore(
 
 def results(place: Place, steps: list[Step], *, all_of_them: bool = True) -> list[object]:
     undo_one: Callable[[Undoable], StepOutcome] = place.restore
-    rehearsed = list(unwind(steps, Rehearsal(place.workspace, place.images), all_of_them=all_of_them))
-    done = list(unwind(steps, undo_one, all_of_them=all_of_them))
+    rehearsed = list(unwind(edits(steps), Rehearsal(place.workspace, place.images), all_of_them=all_of_them))
+    done = list(unwind(edits(steps), undo_one, all_of_them=all_of_them))
     assert [_brief(one) for one in rehearsed] == [_brief(one) for one in done], "the rehearsal said something else"
     return [_brief(one) for one in done]
 
@@ -711,7 +720,7 @@ def test_stuck_file_does_not_block_others(place: Place) -> None:
     place.file(b"X", "a")
     place.file(b"B", "b")
     steps: list[Step] = [place.step(call=3), place.step(call=2, name="b"), place.step(D, A, call=1)]
-    ended = list(unwind(steps, place.restore, all_of_them=True))
+    ended = list(unwind(edits(steps), place.restore, all_of_them=True))
     assert [_brief(one) for one in ended] == [(3, "refused"), (2, "restored"), (1, "refused")]
     assert [one.detail for one in ended if isinstance(one, StepOutcome)][
         2
@@ -778,9 +787,11 @@ def test_undo_restores_the_earlier_state_except_for_foreign_changes(acts: list[A
                 (place.root / act.name).unlink()
             else:
                 place.file(act.content, act.name)
-        steps = [one for one in changes_to_undo(records, SESSION) if one.call >= to]
-        rehearsed = [_brief(one) for one in unwind(steps, Rehearsal(place.workspace, place.images), all_of_them=True)]
-        assert [_brief(one) for one in unwind(steps, place.restore, all_of_them=True)] == rehearsed
+        steps = [one for one in changes_to_undo(records, SESSION, log="") if one.call >= to]
+        rehearsed = [
+            _brief(one) for one in unwind(edits(steps), Rehearsal(place.workspace, place.images), all_of_them=True)
+        ]
+        assert [_brief(one) for one in unwind(edits(steps), place.restore, all_of_them=True)] == rehearsed
         for name in ("a", "b"):
             path = place.root / name
             then = path.read_bytes() if path.exists() else None

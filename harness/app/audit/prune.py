@@ -16,6 +16,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.audit.findings import Findings, Soundness, judge_log
 from harness.errors import LogError, UsageError
+from harness.files.segments import prune_stores
 from harness.log.attachments import KeptAttachments
 from harness.log.clocks import timestamp
 from harness.log.heads_file import HeadsFile, append_note
@@ -93,7 +94,8 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
         images, note = remove_unnamed(state, now)
-    _tell_summary(done, images, note, console, arguments)
+    contents = _prune_contents(state, dry_run=arguments.dry_run)
+    _tell_summary(done, images, note, contents, console, arguments)
     kept_broken = any(pruned.broken and pruned.fate is PruneResult.KEPT for pruned in done)
     return Soundness.BROKEN.value if kept_broken else Exit.DONE
 
@@ -285,7 +287,12 @@ def _table(done: Sequence[Pruned], state: State) -> Table:
 
 
 def _tell_summary(
-    done: Sequence[Pruned], images: tuple[int, int], note: str, console: Console, arguments: Namespace
+    done: Sequence[Pruned],
+    images: tuple[int, int],
+    note: str,
+    contents: int,
+    console: Console,
+    arguments: Namespace,
 ) -> None:
     removed = [pruned for pruned in done if pruned.fate is not PruneResult.KEPT]
     size = sum(pruned.past.size for pruned in removed)
@@ -296,13 +303,25 @@ def _tell_summary(
             "images": images[0],
             "image_bytes": images[1],
             "images_note": note or None,
+            "content_bytes": contents,
         }
         sys.stdout.write(json.dumps({"summary": summary}, sort_keys=True) + "\n")
         return
     verb = PruneResult.WOULD_BE.value if arguments.dry_run else PruneResult.REMOVED.value
     about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
     kept_note = f"{len(done) - len(removed)} kept although past"
-    console.line(f"{len(removed)} logs ({size} bytes) {verb}, {kept_note}; {visible_line(about_images, 500)}")
+    about_contents = f"; {contents} bytes of contents around commands {verb}" if contents else ""
+    console.line(
+        f"{len(removed)} logs ({size} bytes) {verb}, {kept_note}; {visible_line(about_images, 500)}{about_contents}"
+    )
+
+
+def _prune_contents(state: State, *, dry_run: bool) -> int:
+    """Remove the contents around commands past their limits: size and age. Return the number of bytes."""
+    try:
+        return prune_stores(state.trees, dry_run=dry_run)
+    except OSError:
+        return 0  # the next look tries again
 
 
 YOUNG_SECONDS = 86_400.0

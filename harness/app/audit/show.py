@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
+from harness.app.audit.call_changes import change_lines
 from harness.app.audit.logs import ChosenLogs, chosen_logs, latest_log
 from harness.app.audit.plugin import UNANSWERED
 from harness.audit.calls import (
@@ -26,6 +27,7 @@ from harness.audit.calls import (
 )
 from harness.audit.helper_tree import HelperTree
 from harness.errors import UsageError
+from harness.log.changed_files import changes_in
 from harness.log.clocks import Clocks
 from harness.log.order import LogRecord
 from harness.log.vocabulary import MOST_FACETS
@@ -147,7 +149,12 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
     """Yield the lines of a call: the line that `run` shows, and further facts from the log below it."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
-    for tone, line in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
+    for tone, line in (
+        *_edits(call),
+        *_facets(call, full=full),
+        *change_lines(call, full=full),
+        *_connections(call, full=full),
+    ):
         yield Line(tone=tone, text=visible_line(line, 5_000 if full else _WIDTH))
     if full:
         yield from _whole_call(call)
@@ -240,18 +247,6 @@ def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
 
 def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:
     return {"decision": call.decided, "facet": text(call.decision, "reason"), "by": call.by}
-
-
-def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
-    changed = text(call.outcome, "changed_path")
-    change = call.intent.get("change")
-    if changed:
-        before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
-        did = "made" if before is None else "changed"
-        yield Tone.PLAIN, f"{did} {changed}  {short_digest(before)} -> {short_digest(after)}"
-    elif isinstance(change, dict) and call.fate is Fate.UNKNOWN:
-        before, after = (text(change, name) or None for name in ("before_sha256", "after_sha256"))
-        yield Tone.BAD, f"was to change {text(change, 'path')}  {short_digest(before)} -> {short_digest(after)}"
 
 
 MOST_HOSTS_SHOWN = 5
@@ -482,6 +477,9 @@ def _named_paths(call: LoggedCall) -> Iterator[str]:
     The log has the first 20 paths and the first 50 facets of a call.
     """
     yield text(call.outcome, "changed_path")
+    changes = changes_in(call.outcome, call.log) or {}
+    for path in objects_in(changes.get("paths")):
+        yield text(path, "path")
     for record in (call.decision, call.intent):
         effects = record.get("effects")
         for name in ("read", "write", "named"):

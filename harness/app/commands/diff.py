@@ -1,18 +1,21 @@
-"""/diff: the changes of this conversation to files, from the first content to the present one."""
+"""/diff: the changes of this conversation to files, from the first content to the present one, or those of one call."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from harness.actions import Access
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.turns import PastSession
+from harness.app.undo import kept_contents
+from harness.digest import digest_of
 from harness.errors import ToolError, UsageError
-from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
 from harness.files.judged_files import read_whole
-from harness.files.undo import Undoable, Unrestorable, changes_to_undo
-from harness.log.order import LogRecord
+from harness.files.session_undo import HISTORY, KeptContents
+from harness.files.tree_changes import PathChange, PathKind
+from harness.files.undo import CommandStep, Step, Undoable, Unrestorable, changes_to_undo
 from harness.log.reader import read_log
 from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.record import Record
@@ -22,66 +25,156 @@ from harness.tool_kinds import Does, shipped_that
 
 MOST_LINES = 500
 """Maximum number of lines shown of one file's diff. Further lines are counted."""
-_KINDS = ("decision", "intent", "outcome")
+_KINDS = ("session_started", "decision", "intent", "outcome")
+_USAGE = "usage: /diff [CALL], or /diff --stat"
 
 
 class Changed(Record):
-    """A file that the session changed or may have changed."""
+    """A file that the conversation changed or may have changed."""
 
     path: str
     before_sha256: str | None
-    """Digest of the content before the session's first change. `None` if the file did not exist."""
+    """Digest of the content before the first change. `None` if the file did not exist, or if it is not known."""
+    is_new: bool
+    """Whether the file did not exist before the first change."""
     calls: tuple[int, ...]
+    unkept: str = ""
+    """Reason why the earlier content is not saved."""
 
 
 def diff(conversation: Conversation, rest: str) -> None:
-    """Show the changes. With `--stat`, only count lines. Raises UsageError and LogError."""
+    """Show the changes. With `--stat`, only count lines. With a number, show what that call of this session changed.
+
+    Raises UsageError and LogError.
+    """
+    stores = kept_contents(conversation.place.state, conversation.place.workspace.root)
+    if rest.isascii() and rest.isdigit():
+        _show_call(conversation, int(rest), stores)
+        return
     if rest not in ("", "--stat"):
-        raise UsageError("usage: /diff, or /diff --stat")
-    steps = [
-        step for part in reversed(conversation.turns.parts) for step in changes_to_undo(_records(part), part.session)
-    ]
-    files = changed_files([step for step in steps if isinstance(step, Undoable)])
-    images = BeforeImages(conversation.place.state.before_images)
+        raise UsageError(_USAGE)
+    changes = [(part, step) for part in reversed(conversation.turns.parts) for step in _steps(part)]
+    files = changed_files([change for _, step in changes for change in changes_of(step, conversation)])
     for file in files:
-        _show(conversation, file, images, stat=rest == "--stat")
+        _show(conversation, file, stores, stat=rest == "--stat")
     if not files:
-        conversation.say(f"this conversation changed no file by {' or '.join(shipped_that(Does.WRITES))}", Tone.QUIET)
-    for step in reversed(steps):
-        if isinstance(step, Unrestorable):
-            _tell_unknown(conversation, step)
+        tools = " or ".join(shipped_that(Does.WRITES))
+        conversation.say(f"this conversation changed no file by {tools} or a command", Tone.QUIET)
+    for _, step in reversed(changes):
+        _tell_unknown(conversation, step)
 
 
-def _records(part: PastSession) -> list[LogRecord]:
-    session_records = (record for record in read_log(part.log) if record["session"] == part.session)
-    return [record for record in session_records if record["kind"] in _KINDS]
+def _steps(part: PastSession) -> tuple[Step, ...]:
+    """Return the changes of a session, newest first."""
+    records = (record for record in read_log(part.log) if record["session"] == part.session)
+    return changes_to_undo([record for record in records if record["kind"] in _KINDS], part.session, log=part.log)
 
 
-def changed_files(steps: list[Undoable]) -> list[Changed]:
-    """Return the files of `steps` (newest first) in the order of their first changes. Pure."""
+def changes_of(step: Step, conversation: Conversation) -> Iterator[Changed]:
+    """Yield the files that a step changed."""
+    match step:
+        case Undoable():
+            is_new = step.before_sha256 is None
+            yield Changed(path=step.path, before_sha256=step.before_sha256, is_new=is_new, calls=(step.call,))
+        case CommandStep():
+            for change in _files_of(step):
+                before = change.before
+                yield Changed(
+                    path=os.path.join(conversation.place.workspace.root, change.path),
+                    before_sha256=before.sha256,
+                    is_new=before.kind is PathKind.NONE,
+                    calls=(step.call,),
+                    unkept=before.unkept
+                    or ("" if before.kind in (PathKind.NONE, PathKind.FILE) else before.kind.value),
+                )
+        case Unrestorable():
+            pass
+
+
+def _files_of(step: CommandStep) -> list[PathChange]:
+    """Return the changes of a command without those of folders."""
+    return [change for change in step.changes.changes if PathKind.FOLDER not in (change.before.kind, change.after.kind)]
+
+
+def changed_files(changes: list[Changed]) -> list[Changed]:
+    """Return the files of `changes` (newest first) in the order of their first changes. Pure."""
     files: dict[str, Changed] = {}
-    for step in reversed(steps):
-        file = files.get(step.path)
-        calls = (*file.calls, step.call) if file else (step.call,)
-        before = file.before_sha256 if file else step.before_sha256
-        files[step.path] = Changed(path=step.path, before_sha256=before, calls=calls)
+    for change in reversed(changes):
+        first = files.get(change.path, change)
+        calls = (*first.calls, *change.calls) if change.path in files else change.calls
+        files[change.path] = Changed(
+            path=change.path,
+            before_sha256=first.before_sha256,
+            is_new=first.is_new,
+            calls=tuple(dict.fromkeys(calls)),
+            unkept=first.unkept,
+        )
     return list(files.values())
 
 
-def _tell_unknown(conversation: Conversation, step: Unrestorable) -> None:
-    status = "not known" if step.is_command else "not shown"
-    conversation.say_line(
-        f"{status}: {visible_line(step.subject, 300)}  [call {step.call}]: {step.reason}", Tone.WARNING
-    )
+def _tell_unknown(conversation: Conversation, step: Step) -> None:
+    """Tell the changes of a step that cannot be shown."""
+    reasons: list[tuple[str, str]] = []
+    match step:
+        case Unrestorable():
+            status = "not known" if step.is_command else "not shown"
+            reasons = [(f"{status}: {visible_line(step.subject, 300)}", step.reason)]
+        case CommandStep():
+            subject = visible_line(step.subject, 300)
+            reasons = [(f"not shown: {subject}", HISTORY)] if step.history_changed else []
+            left_out = [place for place in step.changes.left_out if place.is_changed]
+            reasons += [(f"not shown: {visible_line(place.path, 300)}", place.reason) for place in left_out]
+        case Undoable():
+            pass
+    for text, reason in reasons:
+        conversation.say_line(f"{text}  [call {step.call}]: {reason}", Tone.WARNING)
 
 
-def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, stat: bool) -> None:
-    root = conversation.place.workspace.root
-    name = file.path.removeprefix(f"{root.rstrip('/')}/")
+def _show_call(conversation: Conversation, number: int, stores: KeptContents) -> None:
+    """Show the changes of one call of the present session, with the contents before and after it."""
+    part = conversation.turns.parts[-1]
+    step = next((step for step in _steps(part) if step.call == number), None)
+    if step is None:
+        conversation.say(f"call {number} of this session changed no file", Tone.QUIET)
+        return
+    if isinstance(step, Undoable):
+        before, after = _bytes(stores, step.before_sha256), _content_of(conversation, step, stores)
+        _show_diff(conversation, step.path, f"[call {number}]", before, after, stat=False)
+    elif isinstance(step, CommandStep):
+        for change in _files_of(step):
+            contents = []
+            for state in (change.before, change.after):
+                is_content = state.kind in (PathKind.NONE, PathKind.FILE) and not state.unkept
+                contents.append(_bytes(stores, state.sha256) if is_content else None)
+            path = os.path.join(conversation.place.workspace.root, change.path)
+            _show_diff(conversation, path, f"[call {number}]", *contents, stat=False)
+        if not step.changes.changes:
+            conversation.say(f"call {number} changed no file", Tone.QUIET)
+    _tell_unknown(conversation, step)
+
+
+def _content_of(conversation: Conversation, step: Undoable, stores: KeptContents) -> bytes | None:
+    """Return the content that an edit left, from the stores or the file itself. `None` if it is not known."""
+    content = _bytes(stores, step.after_sha256)
+    if content is None:
+        try:
+            content = content_now(conversation, step.path)
+        except (OSError, ToolError):
+            return None
+    return content if content is not None and digest_of(content) == step.after_sha256 else None
+
+
+def _bytes(stores: KeptContents, sha256: str | None) -> bytes | None:
+    return b"" if sha256 is None else stores.get(sha256)
+
+
+def _show(conversation: Conversation, file: Changed, stores: KeptContents, *, stat: bool) -> None:
+    name = _name(conversation, file.path)
     calls = f"[call {', '.join(map(str, file.calls))}]"
-    before = b"" if file.before_sha256 is None else images.get(file.before_sha256)
+    before = None if file.unkept else _bytes(stores, file.before_sha256)
     if before is None:
-        conversation.say_line(f"{name}  {calls}: the earlier content is not saved", Tone.WARNING)
+        reason = f": {visible_line(file.unkept, 200)}" if file.unkept else ""
+        conversation.say_line(f"{name}  {calls}: the earlier content is not saved{reason}", Tone.WARNING)
         return
     try:
         now = content_now(conversation, file.path)
@@ -89,17 +182,32 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
         problem = error.strerror if isinstance(error, OSError) else str(error)
         conversation.say_line(f"{name}  {calls}: cannot be read now: {problem}", Tone.WARNING)
         return
-    if now == before and (now is not None) is (file.before_sha256 is not None):
+    if (now or b"") == before and (now is None) is file.is_new:
         conversation.say_line(f"{name}  {calls}: it is again what it was", Tone.QUIET)
         return
-    state = "removed" if now is None else "new" if file.before_sha256 is None else "changed"
-    if b"\0" in before or (now is not None and b"\0" in now):
-        conversation.say_line(f"{name}  {calls}: {state}, binary: {len(before):,} bytes then, {len(now or b''):,} now")
+    state = "removed" if now is None else "new" if file.is_new else "changed"
+    _show_diff(conversation, file.path, f"{calls}: {state}", before, now or b"", stat=stat)
+
+
+def _show_diff(
+    conversation: Conversation, path: str, state: str, before: bytes | None, after: bytes | None, *, stat: bool
+) -> None:
+    """Show the diff of two contents. `None` is a content that is not known."""
+    name = _name(conversation, path)
+    if before is None or after is None:
+        conversation.say_line(f"{name}  {state}: its contents are not saved", Tone.WARNING)
         return
-    diff: Diff = compare(before, now or b"")
-    conversation.say_line(f"{name}  {calls}: {state}, +{diff.added} -{diff.removed} lines")
+    if b"\0" in before + after:
+        conversation.say_line(f"{name}  {state}, binary: {len(before):,} bytes then, {len(after):,} now")
+        return
+    diff: Diff = compare(before, after)
+    conversation.say_line(f"{name}  {state}, +{diff.added} -{diff.removed} lines")
     if not stat:
         conversation.screen.diff(conversation.masked(diff.text(MOST_LINES)), name)
+
+
+def _name(conversation: Conversation, path: str) -> str:
+    return path.removeprefix(f"{conversation.place.workspace.root.rstrip('/')}/")
 
 
 def content_now(conversation: Conversation, path: str) -> bytes | None:
@@ -117,8 +225,8 @@ def content_now(conversation: Conversation, path: str) -> bytes | None:
 COMMANDS = (
     SlashCommand(
         name="/diff",
-        arguments="[--stat]",
-        summary="what this conversation changed in files",
+        arguments="[CALL | --stat]",
+        summary="what this conversation, or one call, changed in files",
         group=HelpGroup.WORK,
         run=diff,
         effect=Effect.SHOWS,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.diff import MOST_LINES, content_now
 from harness.app.commands.turns import CallPlace, PastSession
 from harness.app.sessions import logged_sessions, session_named, verified_session
-from harness.app.undo import EFFECTS, Ended, put_back, undo_line, undo_summary, undone_calls, unless_forged
+from harness.app.undo import kept_contents, put_back, undo_lines, undo_summary, undone_paths, unless_forged
 from harness.errors import ToolError
-from harness.files.before_images import BeforeImages
 from harness.files.diffs import compare
-from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
+from harness.files.session_undo import Ended, LoggedStep, PathOutcome, SessionUndo, has_effect
+from harness.files.undo import CommandStep, StepOutcome, changes_to_undo, without_changes
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.terminal.undo_question import UndoChoice, UndoQuestion
@@ -26,28 +25,23 @@ class TakenBack:
         """Look for the changes of `calls`. Changes no file. Raises UsageError and LogError for an unusable log."""
         self._conversation = conversation
         self._place = conversation.place
-        self._images = BeforeImages(conversation.place.state.before_images)
-        numbers: dict[PastSession, set[int]] = {}
-        for call in calls:
-            numbers.setdefault(call.part, set()).add(call.call)
-        self._steps = {part: self._steps_of(part, numbers[part]) for part in reversed(numbers)}
-        rehearsal = Rehearsal(self._place.workspace, self._images)
-        self._foreseen = [
-            outcome for steps in self._steps.values() for outcome in unwind(steps, rehearsal, all_of_them=True)
-        ]
+        self._stores = kept_contents(self._place.state, self._place.workspace.root)
+        chosen = {(call.part.session, call.call) for call in calls}
+        steps = [each for part in reversed(conversation.turns.parts) for each in self._steps_of(part)] if chosen else []
+        self._undo = SessionUndo(steps, chosen, self._place.workspace, self._stores, all_of_them=True)
+        self._foreseen = [outcome for _, outcome in self._undo.foreseen()]
 
     @property
     def has_effects(self) -> bool:
         """Whether taking back would restore or remove a file."""
-        return any(isinstance(step, StepOutcome) and step.result in EFFECTS for step in self._foreseen)
+        return any(map(has_effect, self._foreseen))
 
     def ask(self) -> UndoChoice:
         """Ask how far to go back. Without a file to restore or remove, say why, and return the conversation alone."""
         if not self.has_effects:
             self._tell(self._foreseen, dry_run=True)
             return UndoChoice.CONVERSATION
-        root = self._place.workspace.root
-        lines = tuple(undo_line(step, root, dry_run=True) for step in self._foreseen)
+        lines = tuple(undo_lines(self._foreseen, self._place.workspace.root, dry_run=True))
         return self._conversation.ask_undo(
             UndoQuestion(summary=undo_summary(self._foreseen), lines=lines, diffs=self._diffs)
         )
@@ -56,16 +50,22 @@ class TakenBack:
         """Restore the files, record that, and tell the results. Raises LogError."""
         self._place.interrupt.clear()
         log, interrupt = self._conversation.agent.log, self._place.interrupt
-        undo_one = partial(restore, workspace=self._place.workspace, images=self._images)
-        for part, steps in self._steps.items():
-            doing = unwind(steps, undo_one, all_of_them=True)
-            self._tell(put_back(log, part.session, doing, interrupt), dry_run=False)
+        self._tell(put_back(log, self._undo.carry_out(), interrupt), dry_run=False)
 
-    def _steps_of(self, part: PastSession, calls: set[int]) -> tuple[Step, ...]:
-        own_log = self._conversation.agent.log.path
-        undone = undone_calls(dict.fromkeys((part.log, own_log)), part.session)
-        changes = changes_to_undo(self._records(part), part.session, undone)
-        return tuple(unless_forged(step, self._place.state.guarded, None) for step in changes if step.call in calls)
+    def _steps_of(self, part: PastSession) -> Iterator[LoggedStep]:
+        """Yield the changes of a session, newest first."""
+        own_log, guarded = self._conversation.agent.log.path, self._place.state.guarded
+        records = self._records(part)
+        root = next((str(record.get("workspace")) for record in records if record["kind"] == "session_started"), "")
+        logs = dict.fromkeys((own_log, *(each.log for each in self._conversation.turns.parts)))
+        undone = undone_paths(logs, part.session, root)
+        for change in changes_to_undo(records, part.session, undone, log=part.log):
+            step = unless_forged(change, guarded, None, root)
+            if isinstance(step, CommandStep) and root != self._place.workspace.root:
+                reason = f"it ran in another folder: `harness undo --session {part.session}`"
+                yield LoggedStep(session=part.session, step=without_changes(step, reason))
+            else:
+                yield LoggedStep(session=part.session, step=step)
 
     def _records(self, part: PastSession) -> Sequence[LogRecord]:
         """Return the records of a session. A log other than the open one is verified first."""
@@ -75,11 +75,15 @@ class TakenBack:
 
     def _diffs(self) -> Sequence[tuple[str, str]]:
         """Return the name and the diff of each file with text that would be restored or removed."""
-        effects = [step for step in self._foreseen if isinstance(step, StepOutcome) and step.result in EFFECTS]
-        restored = {outcome.step.path: outcome.step.before_sha256 for outcome in effects}  # the oldest step is the last
+        restored: dict[str, str | None] = {}
+        for outcome in filter(has_effect, self._foreseen):  # of each file, the oldest step is the last
+            if isinstance(outcome, StepOutcome):
+                restored[outcome.step.path] = outcome.step.before_sha256
+            elif isinstance(outcome, PathOutcome):
+                restored[outcome.path] = outcome.before_sha256
         diffs = []
         for path, digest in restored.items():
-            then = b"" if digest is None else self._images.get(digest)
+            then = b"" if digest is None else self._stores.get(digest)
             try:
                 now = content_now(self._conversation, path) or b""
             except (OSError, ToolError):
@@ -89,7 +93,6 @@ class TakenBack:
                 diffs.append((path.removeprefix(self._place.workspace.root.rstrip("/") + "/"), diff))
         return diffs
 
-    def _tell(self, outcomes: Iterable[Ended], *, dry_run: bool) -> None:
-        for outcome in outcomes:
-            line = undo_line(outcome, self._place.workspace.root, dry_run=dry_run)
+    def _tell(self, outcomes: Sequence[Ended], *, dry_run: bool) -> None:
+        for line in undo_lines(outcomes, self._place.workspace.root, dry_run=dry_run):
             self._conversation.say(line.text, line.tone)

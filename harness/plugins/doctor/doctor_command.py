@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from harness import __version__
 from harness.actions import JsonValue
 from harness.errors import UsageError
+from harness.files.segments import StoreLimits, stored_bytes
 from harness.paths import is_within
 from harness.plugins.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, WallAttempt
 from harness.plugins.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
@@ -27,6 +28,7 @@ from harness.session.state import State, current_folder
 from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import labelled
+from harness.text.amounts import size_of_bytes
 from harness.tools.command_walls import CONTAINER_HINT
 
 _TONES = {
@@ -52,6 +54,8 @@ class MachineFindings(Record):
     """Path of bash. Empty if it is missing."""
     state: str
     state_writable: bool
+    contents: int = 0
+    """Total size in bytes of the contents kept around commands, for undo."""
     root: bool
     no_own_network: str = ""
     """Reason why commands cannot have a separate network, which is needed to permit single hosts. Empty if they can."""
@@ -149,14 +153,15 @@ def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.si
 
 def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
     system = os.uname()
-    state = State.of(environment).state
+    state = State.of(environment)
     code, folder = own_code().folders, os.path.realpath(current_folder())
     return MachineFindings(
         system=f"{system.sysname} {system.release} {system.machine}",
         machine=machine,
         bash=find_bash(os.get_exec_path(environment)),
-        state=state,
-        state_writable=_writable(state),
+        state=state.state,
+        state_writable=_writable(state.state),
+        contents=sum(stored_bytes(state.trees).values()),
         root=os.geteuid() == 0,
         code=code,
         code_inside=tuple(path for path in code if is_within(path, folder)),
@@ -204,6 +209,10 @@ def _machine_lines(report: Report) -> Iterator[tuple[str, str, Tone]]:
         f"{findings.state} ({can})",
         Tone.PLAIN if findings.state_writable else Tone.BAD,
     )
+    limits = StoreLimits()
+    size = f"{size_of_bytes(findings.contents)} of files around commands are kept, for undo"
+    bounds = f"at most {size_of_bytes(limits.store)} a workspace, {size_of_bytes(limits.all_stores)} in all"
+    yield "undo", f"{size} ({bounds}; `harness audit prune` removes what is past {limits.days} days)", Tone.PLAIN
     if findings.root:
         text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
         text += "run the harness as an ordinary user"
@@ -286,6 +295,7 @@ def _fields(report: Report) -> dict[str, JsonValue]:
         "own_code_in_folder": list(findings.code_inside),
         "state_folder": findings.state,
         "state_writable": findings.state_writable,
+        "content_bytes": findings.contents,
         "root": findings.root,
         "environment_closed": report.environment_closed,
         "attempts": [_trial_fields(trial) for trial in report.trials],

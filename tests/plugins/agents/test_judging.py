@@ -148,7 +148,7 @@ def test_change_by_an_agent_can_be_undone(
     path.write_text(made)
     scene.event("PostToolUse", tool, call, tool_response={})
     records = scene.records()
-    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    (step,) = changes_to_undo(records, str(records[0]["session"]), log="")
     assert isinstance(step, Undoable)
     undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
     assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
@@ -167,7 +167,7 @@ def test_last_of_two_edits_judged_together_is_undone_alone(tmp_path: Path) -> No
         scene.event("PostToolUse", "Edit", edit, edit["old_string"], tool_response={})
     records = scene.records()
     for step, left in zip(
-        changes_to_undo(records, str(records[0]["session"])), ("ALPHA\nbeta\n", "alpha\nbeta\n"), strict=True
+        changes_to_undo(records, str(records[0]["session"]), log=""), ("ALPHA\nbeta\n", "alpha\nbeta\n"), strict=True
     ):
         assert isinstance(step, Undoable)
         assert restore(step, Workspace(str(scene.workspace)), scene.parts.images).result is UndoResult.RESTORED
@@ -199,7 +199,7 @@ def test_unpredictable_change_is_named_when_others_are_undone(
     if told:
         scene.event("PostToolUse", tool, arguments, tool_response={})
     records = scene.records()
-    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    (step,) = changes_to_undo(records, str(records[0]["session"]), log="")
     assert isinstance(step, Unrestorable)
     assert (step.subject, step.is_command) == (str(scene.workspace / "f.txt"), False)
 
@@ -249,7 +249,7 @@ def test_each_file_of_a_patch_is_a_separate_undoable_call(tmp_path: Path) -> Non
         (scene.workspace / name).write_text(content)
     scene.event("PostToolUse", "apply_patch", call, tool_response="Success.")
     records = scene.records()
-    steps = changes_to_undo(records, str(records[0]["session"]))
+    steps = changes_to_undo(records, str(records[0]["session"]), log="")
     for step in steps:
         assert isinstance(step, Undoable)
         restore(step, Workspace(str(scene.workspace)), scene.parts.images)

@@ -9,6 +9,7 @@ from harness.actions import JsonValue
 from harness.app.audit.answer_writer import deciding_part, name, short_digest, tool_and_summary
 from harness.app.audit.logs import ChosenLogs
 from harness.app.audit.question import AnswerRow, AskedLogs, Total
+from harness.app.undo import kept_contents
 from harness.audit.call_effects import CallEffects, FileRead, effects_of_calls, effects_words, reads_of
 from harness.audit.calls import text, word
 from harness.audit.logged_changes import (
@@ -20,9 +21,9 @@ from harness.audit.logged_changes import (
     changed_files,
     file_on_disk,
     found_changes,
-    undone_calls,
+    undone_paths,
 )
-from harness.files.before_images import BeforeImages
+from harness.files.session_undo import KeptContents
 from harness.log.reader import records
 from harness.paths import short_place
 from harness.session.state import State
@@ -44,7 +45,7 @@ class Files:
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each change, sorted by file, then one for each command. Raises LogError."""
         state, logs = State.of(self._asked_logs.environment), self._asked_logs.logs
-        images = KeptImages(state.before_images)
+        images = KeptImages(state)
         self._found_changes = found_changes(logs.calls(), is_kept=images, undone=_undone_in(logs, state))
         for file in changed_files(self._found_changes.changes, file_on_disk):
             self._files += 1
@@ -93,7 +94,9 @@ class Files:
 
     def _change(self, change: LoggedChange) -> tuple[str, ...]:
         did = {True: "created", False: "changed", None: "changed"}[change.created]
-        if not change.sure:
+        if change.removed:
+            did = "removed"
+        elif not change.sure:
             did = "MAY HAVE CHANGED"
         elif change.before_sha256 is not None and change.before_sha256 == change.after_sha256:
             did = "written, the same"
@@ -123,21 +126,30 @@ class Files:
 class KeptImages:
     """A function that returns whether the content with a digest is stored. It reads each content once."""
 
-    def __init__(self, folder: str) -> None:
-        self._images = BeforeImages(folder)
-        self._kept_images: dict[str, bool] = {}
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._stores: dict[str, KeptContents] = {}
+        self._kept_images: dict[tuple[str, str], bool] = {}
 
-    def __call__(self, sha256: str) -> bool:
-        """Return whether the content is stored and still has this digest."""
-        if sha256 not in self._kept_images:
-            self._kept_images[sha256] = self._images.get(sha256) is not None
-        return self._kept_images[sha256]
+    def __call__(self, sha256: str, workspace: str) -> bool:
+        """Return whether the content of a file in a workspace is stored and still has this digest."""
+        if (sha256, workspace) not in self._kept_images:
+            self._kept_images[sha256, workspace] = self._is_kept(sha256, workspace)
+        return self._kept_images[sha256, workspace]
+
+    def _is_kept(self, sha256: str, workspace: str) -> bool:
+        try:
+            if workspace not in self._stores:
+                self._stores[workspace] = kept_contents(self._state, workspace)
+            return self._stores[workspace].get(sha256) is not None
+        except ValueError:  # no folder has such a name
+            return False
 
 
-def _undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
-    """Yield session and call of each undone change, from these logs and all in the state folder. Raises LogError."""
+def _undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str, str]]:
+    """Yield session, call and path of each undone change, from these logs and all in the state folder. Raises LogError."""
     for path in dict.fromkeys((*logs.paths, *state.log_paths())):
-        yield from undone_calls(records(path, ("restored",)))
+        yield from undone_paths(records(path, ("restored",)))
 
 
 def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:

@@ -20,6 +20,7 @@ from harness.audit.calls import (
     sign_of_call,
     standing_of,
 )
+from harness.audit.command_changes import change_counts
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole_number
 from harness.log.schema import problem
@@ -322,6 +323,8 @@ def _about_run(call: LoggedCall) -> list[Fact]:
         ("of them in all", PageSpan(line(outcome.get("connection_count"), 20))),
         ("output was cut for the model", PageSpan(line(outcome.get("truncated"), 10))),
         ("patch", code(outcome.get("patch_file", ""), 1000)),
+        ("files changed", PageSpan(change_counts(outcome.get("changes")))),
+        ("the files", code(outcome.get("changes", ""), 3000)),
         ("changed", code(outcome.get("changed_path", ""), 1000)),
         ("before", digest(outcome.get("before_sha256")) if changed else PageSpan("")),
         ("after", digest(outcome.get("after_sha256")) if changed else PageSpan("")),
