@@ -15,7 +15,7 @@ Each way judges a task from its beginning, in order, by the real gate with the s
     edits   the same, in the mode `edits`
     grants  each question is answered with the widest grant inside walls that it offers; one with the network only if it
             offers no other
-    walls   every question is answered with yes, with `bash = "walls"` and edits unasked
+    walls   every question is answered with yes, in the mode `walls`
     opened  the same, and each question is answered as in `grants`
 
 The workspace is a temporary git repository with one commit. Its files are those of `has`, or else every file inside that
@@ -54,7 +54,7 @@ from harness.plugins.insight.fatigue import Take
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
-from harness.record import Record, replace
+from harness.record import Record
 from harness.sandbox import Machine
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 from harness.tools import builtin_tools
@@ -205,13 +205,11 @@ class Judging:
         match way:
             case "ask":
                 pass
-            case "edits":
-                self.gate.grants.allow_edits(on=True)
-            case "grants":
+            case "edits" | "walls":
+                self.gate.grants.set_mode(way)
+            case "grants" | "opened":
+                self.gate.grants.set_mode("walls" if way == "opened" else "")
                 self._takes_grants = True
-            case "walls" | "opened":
-                self.gate.grants.allow_edits(on=True)
-                self._takes_grants = way == "opened"
             case _:
                 raise ValueError(way)
 
@@ -335,16 +333,10 @@ def _short_place(path: PathAccess) -> str:
 
 
 @cache
-def in_walls(policy: Policy) -> Policy:
-    """Return the policy with `bash = "walls"` in place of its default for commands."""
-    defaults = [replace(each, in_walls=True) if each.tool == BASH.name else each for each in policy.defaults]
-    return replace(policy, defaults=tuple(defaults))
-
-
 def count_task(task: RecordedTask, way: str, policy: Policy, files: Sequence[str] | None = None) -> TaskCount:
     """Return the questions of a task in a way. `files` are those at the beginning (default: those of the task)."""
     with tempfile.TemporaryDirectory() as folder:
-        judging = Judging(task, Path(folder), in_walls(policy) if way in ("walls", "opened") else policy)
+        judging = Judging(task, Path(folder), policy)
         judging.make_repository(task.files if files is None else files)
         judging.enter(way)
         return judging.count()

@@ -10,6 +10,8 @@ from harness.paths import is_within
 from harness.record import Record
 
 EVERYTHING = "/**"
+"""The pattern of all files of the workspace, without those that tests and builds obey."""
+EVERY_FILE = "/**/*"
 """The pattern of all files of the workspace."""
 _MOST_NAMED = 2
 _MOST_EXPOSED = 5
@@ -44,9 +46,8 @@ class GrantPattern(Record):
     program: bool = False
     """Whether `argv` is only the start of a command.
 
-    If `argv` is empty, the grant covers every command that is known to work only in the workspace, and `path` matches
-    the files that the command line writes. The command runs in walls: it writes `write` and its temporary folder, and
-    cannot reach a Unix socket.
+    If `argv` is empty, the grant covers every command that fits into the workspace walls. The command runs in walls: it
+    writes `write` and its temporary folder, and cannot reach a Unix socket.
     """
     variables: tuple[str, ...] = ()
     """Names of environment variables that may be set in front of a program."""
@@ -75,14 +76,14 @@ class GrantPattern(Record):
             which = "with exactly these arguments" if self.arguments_sha256 else "with any arguments"
             return f"{', '.join(self.tools)} {which}"
         if self.program and not self.argv:
-            return "any known command"
+            return "any command"
         if self.argv:
             import shlex
 
             set_before = (f"{name}=..." for name in self.variables)
             return " ".join((*set_before, shlex.join(self.argv), *("*" for _ in range(self.program))))
         does, path = "edits" if Access.WRITE in self.access else "reads", self.path.removeprefix("/")
-        if self.path == EVERYTHING:
+        if self.path in (EVERYTHING, EVERY_FILE):
             return f"all {does} in the workspace"
         return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 

@@ -10,7 +10,7 @@ from harness.errors import GateError
 from harness.gate.approval import Approval
 from harness.gate.records import CallRecords, Proposal
 from harness.gate.registry import ToolRegistry
-from harness.grant_pattern import GrantPattern, GrantScope
+from harness.grant_pattern import EVERY_FILE, GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
 from harness.paths import is_within
 from harness.policy.effects import Sandbox
@@ -19,6 +19,7 @@ from harness.policy.session_grants import Grant, kept_id, narrowed, session_gran
 from harness.policy.verdict import Verdict, evaluate, evaluate_here
 from harness.policy.walls_here import WallsHere
 from harness.record import replace
+from harness.tool_kinds import BASH
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange
@@ -51,6 +52,12 @@ class GrantStore(Protocol):
 _NUMBERED = "grant-"
 EDITS = "edits"
 """ID of the grant for all edits in the workspace. The mode `edits` consists of this grant."""
+WALLS = "walls"
+"""ID of the grant for all commands that fit into the workspace walls. The mode `walls` has it, and WALLS_EDITS."""
+WALLS_EDITS = "walls-edits"
+"""ID of the grant for all edits in the workspace, with those of files that tests and builds obey."""
+OF_MODES = (EDITS, WALLS, WALLS_EDITS)
+"""IDs of the grants that modes consist of."""
 
 
 class GrantsInForce:
@@ -254,20 +261,27 @@ class GrantsInForce:
             self._hold([less if grant == old_grant else grant for grant in self._grants])
         return less
 
-    def allow_edits(self, *, on: bool) -> None:
-        """Add or revoke the session's grant for all edits in the workspace. Raises LogError."""
-        self._drop(EDITS)
-        if on:
-            from harness.policy.grant_offers import all_edits
+    @property
+    def mode(self) -> str:
+        """The mode in force: EDITS, WALLS, or empty for neither."""
+        return next((grant.id for grant in self._grants if grant.id in (EDITS, WALLS)), "")
 
-            grant = session_grant(EDITS, all_edits())
+    def set_mode(self, mode: str) -> None:
+        """Switch to the mode EDITS or WALLS, or to neither (empty). Raises LogError."""
+        for identity in OF_MODES:
+            self._drop(identity)
+        for identity, pattern in self._of_mode(mode).items():
+            grant = session_grant(identity, pattern)
             self._records.grant(grant, "mode")
             self._hold([*self._grants, grant])
 
-    @property
-    def allows_edits(self) -> bool:
-        """Whether the mode `edits` is on, which grants all edits in the workspace."""
-        return any(grant.id == EDITS for grant in self._grants)
+    def _of_mode(self, mode: str) -> dict[str, GrantPattern]:
+        from harness.policy.grant_offers import all_edits, any_command
+
+        if mode != WALLS:
+            return {EDITS: all_edits()} if mode else {}
+        commands = any_command(BASH.name, replace(self.walls_here(BASH.name), exposed=()))
+        return {WALLS: commands, WALLS_EDITS: replace(all_edits(), path=EVERY_FILE)}
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
         return self._store.keep(pattern, days) if self._store else "grants cannot be saved here"

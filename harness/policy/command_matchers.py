@@ -18,7 +18,7 @@ from harness.paths import is_within
 from harness.policy.matcher import Matcher, Problem, RuleKeys, not_about, quoted
 from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern, argv_pattern
 from harness.policy.plain_commands import auto_argv_problem
-from harness.policy.walls_fit import after_shell_words
+from harness.policy.walls_fit import programs_in
 from harness.programs.catalog import is_more_than_a_name
 from harness.programs.runners import name_of
 from harness.programs.variables import steers
@@ -203,7 +203,7 @@ class WalledMatcher(CommandMatcher):
             case Command():
                 return not self._uncovered(facet)
             case Opaque(given_to=None):
-                lines = [words for words in map(after_shell_words, facet.commands) if words]
+                lines = programs_in(facet)
                 return bool(lines) and all(map(self.covers_words, lines))
             case Opaque():
                 return facet.given_to is not None and not self._uncovered(facet.given_to)
@@ -264,13 +264,13 @@ class AnyCommand(Matcher):
     answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
     walled: ClassVar = True
 
-    def covers(self, action: Action, facet: Facet) -> bool:
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds all of it
         """Return whether it is a command, text, or a write to a file of the workspace."""
         match facet:
             case Command():
-                return not self.folder or is_within(facet.folder, self.folder)
+                return not self.folder or not facet.folder or is_within(facet.folder, self.folder)
             case Opaque():
-                return not self.folder or is_within(action.cwd, self.folder)
+                return True
             case PathAccess():
                 return facet.place in (Place.INSIDE, Place.TEMPORARY)
             case _:

@@ -23,7 +23,7 @@ from harness.grant_pattern import EVERYTHING, GrantPattern
 from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE
-from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
+from harness.policy.granted_programs import MODELLED, granted_words, needs_network
 from harness.policy.openings import reach_of
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -35,11 +35,14 @@ from harness.policy.session_grants import (
     with_grants,
 )
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.policy.walls_fit import unfit
 from harness.policy.walls_here import WallsHere
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that
 
 _EXACT = "exactly this"
+ANY_COMMAND = "any command, inside walls"
+"""Name of the widest choice at the question about a command."""
 
 
 class GrantChoice(Record):
@@ -73,8 +76,6 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
         return "the policy asks about no part of the call"
     if hook := next((part for part in verdict.facets if part.source is Source.HOOK), None):
         return f"{hook.by} asks about such calls each time"
-    if opaque := next(filter(_is_opaque, (verdict.facets[place] for place in asking)), None):
-        return f"{opaque.by} asks about this call; a grant cannot override that"
     if action.default_of:
         return "the call would change nothing and is judged by the default for reading"
     if destroying := next(iter(destroys(action)), ""):
@@ -114,7 +115,7 @@ class _Question:
             ("all edits in the workspace", self.all_edits),
             ("this program, any words, inside walls", self.program),
             ("the same, with the network", self.program_with_network),
-            ("any known command, inside walls", self.any_command),
+            (ANY_COMMAND, self.any_command),
         )
 
     def choice(
@@ -147,15 +148,17 @@ class _Question:
         )
 
     def _useless(self, granted: Collection[int], problems: Collection[int]) -> Sequence[int]:
-        """Return the granted parts that need approval anyway, since their wrapper or one of their paths has no grant."""
+        """Return the granted parts that need approval anyway, since their wrapper, job or path has no grant."""
         facets = [self._verdict.facets[place].facet for place in problems]
         runners = {facet.argv for facet in facets if isinstance(facet, Command)}
         paths = [facet for facet in facets if isinstance(facet, PathAccess)]
+        jobs = {facet.text for facet in facets if isinstance(facet, Opaque)}
         useless = []
         for place in granted:
             facet = self._verdict.facets[place].facet
             if isinstance(facet, Command):
                 alone = runners.isdisjoint(facet.run_by) and not any(path in facet.paths for path in paths)
+                alone = alone and facet.text not in jobs
             else:
                 alone = self._action.cwd != "" or not problems
             if not alone:
@@ -241,24 +244,13 @@ class _Question:
         return replace(pattern, network=hosts is None, hosts=hosts or (), write=write)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for every command that is known to work in the workspace only, and for its files there."""
+        """Return the pattern for every command that fits into the walls, with text that could not be parsed."""
         if self._action.kind.does is not Does.RUNS:
             return self.all_edits(facet)
-        command = command_of(facet)
-        narrower = self.exact(facet) if command is None else self.program(facet)
-        if isinstance(narrower, str):
-            return narrower
-        if not self._walls.confines or (command is not None and not is_known_work(command, self._walls.root)):
-            return "the effects of the command in the workspace are unknown"
-        return GrantPattern(
-            tools=(self._action.tool,),
-            path=EVERYTHING,
-            access=(Access.READ, Access.WRITE),
-            write=DEFAULT_WRITE,
-            folder=self._walls.root,
-            program=True,
-            exposes=self._walls.exposed,
-        )
+        if not self._walls.confines:
+            return f"no walls to confine a command here: {self._walls.missing}"
+        reason = unfit(self._action, facet, self._walls.undo, reaches=False, any_words=True)
+        return reason or any_command(self._action.tool, self._walls)
 
     def _program(self, command: Command) -> GrantPattern | str:
         begins = granted_words(command)
@@ -306,6 +298,19 @@ class _Question:
         return f"the grant would allow more than the prompt shows: {more}" if more else ""
 
 
+def any_command(tool: str, walls: WallsHere) -> GrantPattern:
+    """Return the pattern for every command of `tool` that fits into the workspace walls."""
+    return GrantPattern(
+        tools=(tool,),
+        path=EVERYTHING,
+        access=(Access.READ, Access.WRITE),
+        write=DEFAULT_WRITE,
+        folder=walls.root,
+        program=True,
+        exposes=walls.exposed,
+    )
+
+
 def all_edits() -> GrantPattern:
     """Return the pattern for all edits in the workspace."""
     return GrantPattern(
@@ -322,11 +327,6 @@ def command_of(facet: Facet) -> Command | None:
             return facet.given_to
         case _:
             return None
-
-
-def _is_opaque(verdict: FacetVerdict) -> bool:
-    """Return whether a part could not be parsed. False for a whole text given to a program, since walls can hold it."""
-    return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.is_whole)
 
 
 def _rule_problem(verdict: FacetVerdict) -> str:

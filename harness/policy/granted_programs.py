@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Act, Command
-from harness.paths import is_within
-from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
+from harness.programs.runners import WRAPPERS, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
 """Acts of commands with a known use of the network."""
@@ -84,8 +82,6 @@ CACHES: Mapping[str, frozenset[str]] = {
     )
 }
 """Caches of package managers and build tools, each with the programs that own it."""
-_RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql", "sqlite3", "m4"}
-"""Programs that run code from their words, and whose models do not cover it."""
 
 
 def granted_words(command: Command) -> tuple[str, ...] | str:
@@ -135,23 +131,6 @@ def owned_caches(command: Command) -> tuple[str, ...]:
 def fetches(words: Sequence[str]) -> bool:
     """Return whether a package manager fetches packages with these words."""
     return len(words) == 1 or needs_network(words if words[1].startswith("-") else words[:2])
-
-
-def is_known_work(command: Command, root: str) -> bool:
-    """Return whether a command is known to work only in the workspace at `root`.
-
-    False if it reaches the network, removes files, acts on the machine or on other machines, or configures later runs:
-    such a command needs its own approval. False for an unknown program too, unless it is a file in the workspace.
-    """
-    words = granted_words(command)
-    if isinstance(words, str) or needs_network(words) or acts_elsewhere(command):
-        return False
-    if any(map(_never, (*command.run_by, command.argv))):
-        return False
-    program = command.argv[0]
-    if command.act is Act.UNKNOWN and not command.run_by and not is_one_of(program, _RUNS_CODE):
-        return "/" in program and is_within(posixpath.normpath(posixpath.join(command.folder, program)), root)
-    return command.act is Act.RUNS or not command.network or (program == "go" and command.act is Act.CHANGES)
 
 
 def leaves_workspace(command: Command) -> str:

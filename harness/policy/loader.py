@@ -48,7 +48,7 @@ MAX_POLICY_BYTES = 1_000_000
 """Maximum size of a policy file, in bytes. A repository's file may have any size."""
 
 
-SHIPPED = ("default", "ci", "readonly", "demo")
+SHIPPED = ("default", "ci", "workspace", "readonly", "demo")
 """Names of the shipped policies."""
 
 

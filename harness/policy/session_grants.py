@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.actions import Access, Act, Action, Command, Decision, Facet, JsonValue, Opaque, PathAccess, ToolUse
 from harness.digest import digest_of
-from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
+from harness.grant_pattern import EVERY_FILE, EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.paths import is_within
 from harness.policy.built_in import ENTRY_POINTS
-from harness.policy.command_matchers import CommandMatcher
+from harness.policy.command_matchers import AnyCommand, CommandMatcher
 from harness.policy.effects import DEFAULT_WRITE, place_problem
-from harness.policy.granted_programs import MODELLED, granted_words, is_known_work
+from harness.policy.granted_programs import MODELLED, granted_words
 from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matcher import Matcher
 from harness.policy.matchers import FileMatcher
@@ -74,10 +74,11 @@ class Grant(Record):
 def _matchers(pattern: GrantPattern) -> Iterator[Matcher]:
     tokens = tuple((word,) for word in pattern.argv)
     files = _files(pattern) if pattern.path else None
-    if pattern.program:
+    if pattern.program and not tokens:
+        yield AnyCommand(folder=pattern.folder)
+    elif pattern.program:
         yield GrantedProgram(
             begins=pattern.argv,
-            files=files,
             folder=pattern.folder,
             variables=pattern.variables,
             reaches=pattern.network or bool(pattern.hosts),
@@ -93,6 +94,8 @@ def _matchers(pattern: GrantPattern) -> Iterator[Matcher]:
 
 def _files(pattern: GrantPattern) -> FileMatcher:
     patterns = PathPatterns(patterns=(pattern.path,))
+    if pattern.path == EVERY_FILE:
+        return FileMatcher(patterns=patterns, access=pattern.access)
     if pattern.path == EVERYTHING:
         return FileMatcher(patterns=patterns, access=pattern.access, exceptions=_ENTRY_POINTS)
     if pattern.path.endswith("/**"):
@@ -126,45 +129,39 @@ class GrantedFile(FileMatcher):
 class GrantedProgram(Matcher):
     """Matches a program with any words, in a folder and below, and the commands that it runs.
 
-    The program runs only inside walls. Without first words, the grant matches every command that is known to work only
-    in the folder, and writes to `files`.
+    The program runs only inside walls.
     """
 
     begins: tuple[str, ...]
-    """First words of the command. Empty for every known command."""
-    files: FileMatcher | None
+    """First words of the command."""
     folder: str
     variables: tuple[str, ...]
     """Names of the variables that may be set before the command."""
     reaches: bool
     """Whether the program may reach the network, or some hosts."""
 
-    can_hit: ClassVar = frozenset((Command, Opaque, PathAccess))
-    answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
+    can_hit: ClassVar = frozenset((Command, Opaque))
+    answers_for: ClassVar = frozenset((Command, Opaque))
     walled: ClassVar = True
 
-    def covers(self, action: Action, facet: Facet) -> bool:
-        """Return whether the grant covers a command, the text given to it, or a written file."""
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the words
+        """Return whether the grant covers a command, or the text given to it."""
         match facet:
             case Command():
                 return self._is_granted(facet)
             case Opaque():
                 return facet.given_to is not None and self._is_granted(facet.given_to)
-            case PathAccess():
-                return not self.begins and self.files is not None and self.files.covers(action, facet)
             case _:
                 return False
 
     @property
     def names_subject(self) -> bool:
-        """True: it names a program, or the known commands."""
+        """True: it names a program."""
         return True
 
     def _is_granted(self, command: Command) -> bool:
         if not command.folder.startswith("/") or not is_within(command.folder, self.folder):
             return False
-        if not self.begins:
-            return is_known_work(command, self.folder)
         is_program = any(words[: len(self.begins)] == self.begins for words in (command.argv, *command.run_by))
         has_known_variables = all(name in self.variables for name in command.variables)
         fits = not runs_repository_code(command) if self.reaches else not command.network or command.act not in MODELLED

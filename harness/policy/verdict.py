@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 
 from harness.actions import (
     Access,
@@ -31,7 +32,7 @@ from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
-from harness.policy.walls_fit import after_shell_words, unfit, walls_decide
+from harness.policy.walls_fit import only_prepares, programs_in, unfit, walls_decide
 from harness.policy.walls_here import COMPLETE, WallsHere
 from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
@@ -305,8 +306,7 @@ class _Judge:
         by_policy = (  # the first of these that decides
             self._by_strict_rules(facet)
             or self._by_its_command(facet)
-            or self._by_auto_rules(facet)
-            or self._by_model(facet)
+            or self._by_rules_or_model(facet)
             or self._by_reading(facet)
             or self._by_default(facet)
         )
@@ -329,6 +329,8 @@ class _Judge:
         hits = [rule for rule in strict if self._hits(rule, facet)]
         if isinstance(facet, PathAccess) and id(facet) in self._hideable:
             hits = [rule for rule in hits if not self._leaves_out(rule, facet)]
+        if hits and isinstance(facet, PathAccess) and _is_looked_through(facet) and self._runs_in_walls:
+            hits = [rule for rule in hits if rule.files is None or not rule.files.hits_only_below(facet)]
         if not hits:
             return None
         strictest = max(rule.decision for rule in hits)
@@ -379,6 +381,16 @@ class _Judge:
         else:
             return None
         return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason=reason)
+
+    def _by_rules_or_model(self, facet: Facet) -> FacetVerdict | None:
+        """Return the decision of the rules that cover the facet, or else of its model.
+
+        For a reader, the model goes before a grant for any command, since a reader's walls are narrower.
+        """
+        by_rules = self._by_auto_rules(facet)
+        if by_rules is None or all(rule.any_words for rule in by_rules.rules):
+            return self._by_model(facet) or by_rules
+        return by_rules
 
     def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return the decision of the rules that cover the facet. `None` without such rules.
@@ -444,12 +456,19 @@ class _Judge:
         return tuple(rule for rule in covering if not (rule.walled and self._unfit(rule, facet)))
 
     def _covering_each(self, facet: Opaque, rules: Sequence[Rule]) -> list[Rule]:
-        """Return rules that together cover each command of a text that could not be parsed. Empty without such rules."""
-        lines = [words for words in map(after_shell_words, facet.commands) if words]
+        """Return rules that together cover each command of a text that could not be parsed. Empty without such rules.
+
+        A text that only prepares commands, such as `cd $(...)`, is covered with the other parts of the line.
+        """
+        lines = programs_in(facet)
+        rules = [rule for rule in rules if rule.walled and rule.layer is not Layer.SESSION]
+        if not lines and only_prepares(facet):
+            others = [part for part in self._action.facets if isinstance(part, Command | Opaque) and part is not facet]
+            return [rule for rule in rules if any(rule.covers(self._action, part) for part in others)]
         covering = [
             next((rule for rule in rules if rule.covers_words(self._action, facet, words)), None) for words in lines
         ]
-        return list(dict.fromkeys(rule for rule in covering if rule is not None)) if None not in covering else []
+        return [] if None in covering else list(dict.fromkeys(rule for rule in covering if rule is not None))
 
     def _unfit(self, rule: Rule, facet: Facet) -> str:
         """Return the reason why a facet that a rule covers must not run inside walls without a question."""
@@ -528,10 +547,15 @@ class _Judge:
             is_held = not names_protected(facet)
         else:
             is_held = built_in.by == "built-in outside" and not facet.closed and walls_decide(part, facet)
-        if not is_held:
-            return False
-        verdict = self._by_auto_rules(part) or self._by_default(part)
-        return verdict.in_walls and verdict.decision is Decision.AUTO
+        return is_held and _is_in_walls(self._by_auto_rules(part) or self._by_default(part))
+
+    @cached_property
+    def _runs_in_walls(self) -> bool:
+        """Whether a part of the call runs inside walls, which then hide and protect files of rules from all parts."""
+        parts = (part for part in self._action.facets if isinstance(part, Command | Opaque))
+        return not self._walls.gap and any(
+            _is_in_walls(self._by_rules_or_model(part) or self._by_default(part)) for part in parts
+        )
 
     def _by_walls(self, facet: Facet, stated: Sequence[ToolDefault]) -> FacetVerdict | None:
         """Return the decision by default if every file that asks by default permits commands inside walls."""
@@ -543,6 +567,9 @@ class _Judge:
         if not rule.covers(self._action, facet):
             return None
         problem = self._walls.gap or self._unfit(rule, facet)
+        if problem and isinstance(facet, Opaque):
+            opaque = _from_opaque(facet)
+            return replace(opaque, reason=f"{opaque.reason}; {problem}")
         return FacetVerdict(
             facet=facet,
             decision=Decision.CONFIRM if problem else Decision.AUTO,
@@ -709,6 +736,15 @@ def _is_read_here(path: PathAccess) -> bool:
     return (
         inside and path.access is Access.READ and path.tree and path.is_whole and not (path.tracked or path.untracked)
     )
+
+
+def _is_in_walls(verdict: FacetVerdict) -> bool:
+    return verdict.in_walls and verdict.decision is Decision.AUTO
+
+
+def _is_looked_through(path: PathAccess) -> bool:
+    """Return whether a command works on the files below a folder, all of them known, and leaves the folder itself."""
+    return path.tree and path.is_whole and not (path.entry or path.tracked or path.untracked)
 
 
 def _only_reads(action: Action) -> bool:

@@ -12,6 +12,7 @@ from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.granted_programs import LEAVES, acts_elsewhere, fetches_packages, leaves_workspace
 from harness.policy.walls_here import Undo
+from harness.programs.catalog import only_reads
 from harness.programs.losses import losses, program_named
 from harness.programs.runners import WRAPPERS, name_of
 from harness.regex import regex
@@ -32,6 +33,7 @@ _GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 """Global options of git with their value in the next word."""
 _TAKES_IGNORED = regex(r"-[a-zA-Z]*[xX]")
 """Options of `git clean` that also remove ignored files."""
+_LOOPBACK = regex(r"(?:localhost|127\.0\.0\.1)(?::\d+)?")
 _REACHES = frozenset(
     "curl wget ssh scp sftp rsync ftp telnet nc ncat netcat socat ping dig nslookup host gh glab apt apt-get dnf yum apk brew "
     "pacman zypper snap flatpak".split()
@@ -110,7 +112,7 @@ def _is_loopback(command: Command) -> bool:
     """Return whether all addresses in the words of a command are those of this machine."""
     urls = [word.partition("://")[2] for word in command.argv[1:] if "://" in word]
     hosts = [url.partition("/")[0].partition("?")[0] for url in urls]
-    return bool(hosts) and all(host.partition(":")[0] in ("localhost", "127.0.0.1") for host in hosts)
+    return bool(hosts) and all(_LOOPBACK.fullmatch(host) for host in hosts)
 
 
 def _beyond_workspace(command: Command) -> str:
@@ -141,9 +143,7 @@ def _loosely_leaves(part: Opaque, *, reaches: bool, any_words: bool) -> Iterator
     if part.given_to is not None:
         yield from filter(None, (_leaves(part.given_to, reaches=reaches),))
         return
-    for words in map(after_shell_words, part.commands):
-        if not words:
-            continue
+    for words in programs_in(part):
         command = Command(text="", argv=words)
         needs_network = fetches_packages(words) or (name_of(words[0]) in _REACHES and not _is_loopback(command))
         if needs_network and not reaches:
@@ -154,7 +154,17 @@ def _loosely_leaves(part: Opaque, *, reaches: bool, any_words: bool) -> Iterator
             yield GIT_HISTORY
 
 
-def after_shell_words(words: Sequence[str]) -> tuple[str, ...]:
+def programs_in(text: Opaque) -> list[tuple[str, ...]]:
+    """Return the commands of text that could not be parsed, loosely split, without those that only read."""
+    return [words for words in map(_after_shell_words, text.commands) if words and not only_reads(words)]
+
+
+def only_prepares(text: Opaque) -> bool:
+    """Return whether a text begins with a builtin that changes the folder or the variables of later commands."""
+    return text.text.split(maxsplit=1)[:1] in (["cd"], ["source"], ["."], ["export"], ["pushd"], ["popd"])
+
+
+def _after_shell_words(words: Sequence[str]) -> tuple[str, ...]:
     """Return loosely split words without the words of the shell, wrappers and their options at the beginning.
 
     Empty if no program follows.

@@ -205,7 +205,7 @@ def test_offered_grant_allows_its_call_and_no_more(words: list[str], tmp_path_fa
         lifted = [
             facet for facet, now in zip(before.facets, after.facets, strict=True) if facet.decision != now.decision
         ]
-        assert all(facet.source is Source.DEFAULT for facet in lifted)
+        assert all(facet.source in (Source.DEFAULT, Source.OPAQUE) for facet in lifted)
         if after.decision is Decision.AUTO and any(pattern.program for pattern in choice.patterns):
             assert (after.effects.enforcement, after.effects.sockets) == (Enforcement.REQUIRED, False)
 

@@ -154,7 +154,7 @@ def test_judged_call_that_did_not_run_shows_its_reason() -> None:
                 GrantPattern(tools=("bash",), argv=("mkdir", "a\x1b"), folder="/w"),
                 GrantPattern(tools=("bash",), path="/**", program=True),
             ],
-            "mkdir 'a\\x1b', granted any known command",
+            "mkdir 'a\\x1b', granted any command",
         ),
     },
 )

@@ -398,7 +398,7 @@ GRANTS = [
             "      ls         in walls: workspace",
         ],
     ),
-    ([_command("", program=True)], ["  [1] any known command  in walls: workspace"]),
+    ([_command("", program=True)], ["  [1] any command  in walls: workspace"]),
     (
         [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
         [r"  [1] A=... x '[2]\x1b' y *  in walls: opened (writes /srv), without protection of .env"],
@@ -439,20 +439,19 @@ def test_offer_has_a_column_for_what_and_one_for_where() -> None:
         "      asked about still: git push",
         "  [2] make *                      in walls: opened (network: any host; writes caches)",
         "  [3] all edits in the workspace",
-        "      any known command           in walls: workspace",
+        "      any command                 in walls: workspace",
     ]
 
 
 def test_narrow_offer_wraps_in_columns_or_gives_each_a_row() -> None:
     assert _offered(38) == [
-        "  [1] make test  in walls: workspace",
+        "  [1] make test    in walls: workspace",
         "      asked about still: git push",
         "  [2] make *",
         "        in walls: opened (network: any",
         "        host; writes caches)",
         "  [3] all edits in the workspace",
-        "      any known command",
-        "        in walls: workspace",
+        "      any command  in walls: workspace",
     ]
 
 
@@ -460,7 +459,7 @@ def test_offer_for_a_project_names_what_ends_with_the_session() -> None:
     rows = [row for row in _offered(78, scope=GrantScope.WORKSPACE) if row.endswith("this session only")]
     assert rows == [
         "  [3] all edits in the workspace  this session only",
-        "      any known command           in walls: workspace, this session only",
+        "      any command                 in walls: workspace, this session only",
     ]
 
 

@@ -21,7 +21,7 @@ from harness.sandbox import Machine, hides_where_it_may_write, probe
 pytestmark = needs_walls
 
 PROGRAM = "this program, any words, inside walls"
-ANY = "any known command, inside walls"
+ANY = "any command, inside walls"
 POLICY = b'version = 1\n[tools]\ndefault = "confirm"\nreaders = true\n'
 ATTEMPTS = """
 import os, socket, subprocess
@@ -222,8 +222,7 @@ def test_builds_and_tests_succeed_behind_the_walls_of_a_grant(
     scene.close()
 
 
-@all_rows(("choice", "runs"), [(ANY, True), (PROGRAM, True)])
-def test_repository_hooks_run_behind_the_walls_of_a_grant(tmp_path: Path, choice: str, *, runs: bool) -> None:
+def test_repository_hooks_run_behind_the_walls_of_a_grant(tmp_path: Path) -> None:
     """A commit that a person granted does not leave out what the repository checks; a hook never reaches the network."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -236,13 +235,13 @@ def test_repository_hooks_run_behind_the_walls_of_a_grant(tmp_path: Path, choice
         ),
         bash(f"{names} git commit --dry-run --allow-empty -qm x"),
         bash(f"{names} git commit -qm x --allow-empty"),
-        approver=granting(GrantScope.SESSION, choice),
+        approver=granting(GrantScope.SESSION, PROGRAM),
         policy=POLICY,
         machine=machine(bubblewrap=False),
         ask_places=lambda _: PlacesAnswer.KEEP,
     )
     scene.agent.run("go")
     assert [record["decision"] for record in scene.records("decision")][-1] == "auto"
-    assert [record["status"] for record in scene.records("outcome")][-1] == ("failed" if runs else "ok")
-    assert [(tmp_path / name).exists() for name in ("w/hooked", "out")] == [runs, False]
+    assert [record["status"] for record in scene.records("outcome")][-1] == "failed"
+    assert [(tmp_path / name).exists() for name in ("w/hooked", "out")] == [True, False]
     scene.close()

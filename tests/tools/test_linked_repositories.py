@@ -120,7 +120,7 @@ def test_git_works_in_a_worktree_by_a_grant_inside_walls(tmp_path: Path, bubblew
         tmp_path,
         bash("touch a && git add a && git commit -qm second"),
         bash("touch b && git add b && git commit -qm third"),
-        approver=granting(GrantScope.SESSION, "any known command, inside walls"),
+        approver=granting(GrantScope.SESSION, "any command, inside walls"),
         policy=ASKING.encode(),
         machine=machine(bubblewrap),
     )

@@ -28,7 +28,7 @@ from harness.session.kept_grants import KeptGrants
 from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"
-KNOWN = "any known command, inside walls"
+KNOWN = "any command, inside walls"
 POLICY = ASKING.encode()
 ONLY_READING = POLICY.replace(b'["read", "write"]', b'["read"]')
 NO = Approval(answer=Answer.NO, by="script")
@@ -377,12 +377,12 @@ def test_all_edits_as_a_mode(tmp_path: Path) -> None:
         approver=granting(GrantScope.SESSION, "no such choice"), policy=POLICY,
     )  # fmt: skip
     session = scene.agent.start()
-    scene.agent.gate.grants.allow_edits(on=True)
-    on = scene.agent.gate.grants.allows_edits
+    scene.agent.gate.grants.set_mode("edits")
+    on = scene.agent.gate.grants.mode
     scene.agent.run("go", session)
     assert decisions(scene) == ["auto", "auto", "confirm", "confirm", "confirm"]
-    scene.agent.gate.grants.allow_edits(on=False)
-    assert (on, scene.agent.gate.grants.allows_edits) == (True, False)
+    scene.agent.gate.grants.set_mode("")
+    assert (on, scene.agent.gate.grants.mode) == ("edits", "")
     changes = [(record["grant"], record["change"], record["path"]) for record in scene.records("grant")]
     assert changes == [("edits", "mode", "/**"), ("edits", "revoked", "/**")]
     scene.agent.end(session)

@@ -16,7 +16,11 @@ KEYS = (
     KeyWords(key="/", does="commands", more="a command; the menu says what each does"),
     KeyWords(key="@", does="a file's name", more="the name of a file; the model reads files itself"),
     KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
-    KeyWords(key="Shift-Tab", does="ask, edits or plan", more="what you are asked about: the next of ask, edits, plan"),
+    KeyWords(
+        key="Shift-Tab",
+        does="ask, edits, walls or plan",
+        more="what asks: the next of ask, edits, walls, plan",
+    ),
     KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
     KeyWords(

@@ -1,6 +1,7 @@
 """/mode: choose the calls that need approval. Shift-Tab selects the next mode.
 
-The modes are: as the policy says, edits without a question, or plan mode, which changes nothing.
+The modes are: as the policy says, edits without a question, also commands inside walls, or plan mode, which changes
+nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from harness.plugin import HelpGroup, SlashCommand
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
+from harness.tool_kinds import BASH
 
 
 class Mode(Enum):
@@ -22,12 +24,14 @@ class Mode(Enum):
 
     ASK = "ask"
     EDITS = "edits"
+    WALLS = "walls"
     PLAN = "plan"
 
 
 SAID = {
     Mode.ASK: "you are asked as the policy says",
     Mode.EDITS: "edits in the workspace run unasked; protected files and commands still ask",
+    Mode.WALLS: "edits and commands that fit the workspace walls run unasked; what leaves them or cannot be undone asks",
     Mode.PLAN: "nothing is changed until a plan is approved",
 }
 NEXT = "next"
@@ -38,7 +42,7 @@ def mode_of(conversation: Conversation) -> Mode:
     """Return the present mode."""
     if conversation.plans:
         return Mode.PLAN
-    return Mode.EDITS if conversation.agent.gate.grants.allows_edits else Mode.ASK
+    return Mode(conversation.agent.gate.grants.mode or Mode.ASK.value)
 
 
 def mode(conversation: Conversation, rest: str) -> None:
@@ -74,7 +78,10 @@ def _switch(conversation: Conversation, new_mode: Mode) -> None:
         enter(conversation)
         return
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.grants.allow_edits(on=new_mode is Mode.EDITS)
+    grants = conversation.agent.gate.grants
+    grants.set_mode("" if new_mode is Mode.ASK else new_mode.value)
+    if new_mode is Mode.WALLS and (gap := grants.walls_here(BASH.name).gap):
+        conversation.say(f"commands still ask, since the walls have a gap: {gap}", Tone.WARNING)
 
 
 def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
@@ -89,7 +96,7 @@ def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
 COMMANDS = (
     SlashCommand(
         name="/mode",
-        arguments="[ask|edits|plan]",
+        arguments="[ask|edits|walls|plan]",
         summary="what you are asked about; Shift-Tab: the next",
         group=HelpGroup.RULES,
         run=mode,

@@ -43,11 +43,11 @@ def plan(conversation: Conversation, rest: str) -> None:
 
 
 def enter(conversation: Conversation) -> None:
-    """Add the policy of plan mode to the policy in force, and end edit mode. Raises PolicyError and LogError."""
+    """Add the policy of plan mode to the policy in force, and end the other modes. Raises PolicyError and LogError."""
     agent, policy = conversation.agent, conversation.running.policy
-    if agent.gate.grants.allows_edits:
+    if agent.gate.grants.mode:
         agent.log.session = conversation.session.identity
-        agent.gate.grants.allow_edits(on=False)
+        agent.gate.grants.set_mode("")
     agent.change_policy(conversation.session, with_plan_mode(policy), "plan")
     conversation.policy_before_plan, conversation.offers_plans = policy, True
 

@@ -35,6 +35,7 @@ ACTIONS = ("show", "explain", "use", "reload", "trust")
 SAID = {
     "default": "asks before what changes something",
     "ci": "asks nobody: what is not allowed is refused",
+    "workspace": "asks nobody: what fits the workspace walls runs",
     "readonly": "nothing is changed",
     "demo": "that of the demonstration",
 }

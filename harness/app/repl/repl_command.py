@@ -107,7 +107,7 @@ def how_it_ended(result: RunResult, error: str) -> str:
     return detail if detail.startswith(word) else f"{word}: {detail}"
 
 
-MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
+MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.WALLS: "walls> ", Mode.PLAN: "plan> "}
 """Text in front of the input line, by mode."""
 _MOST_ECHOED = 12
 """Maximum number of lines shown of a message that the user did not type."""

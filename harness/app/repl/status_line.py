@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.actions import Decision
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.mode import Mode, mode_of
-from harness.gate.grants_in_force import EDITS
+from harness.gate.grants_in_force import OF_MODES
 from harness.policy.policy import Policy
 from harness.record import Record
 from harness.terminal.row_text import cells, fitted
@@ -72,6 +72,7 @@ def status_text(status: Status, width: int) -> str:
 _MODES = {
     Mode.ASK: ("mode ask", Tone.QUIET),
     Mode.EDITS: ("EDITS run unasked", Tone.WARNING),
+    Mode.WALLS: ("WALLS: what fits them runs unasked", Tone.WARNING),
     Mode.PLAN: ("PLAN: nothing is changed", Tone.GOOD),
 }
 
@@ -142,7 +143,7 @@ def status_of(conversation: Conversation) -> Status:
         context_tokens_used=last.input_tokens + last.output_tokens or None,
         context_tokens=conversation.agent.context_tokens,
         confinement="" if is_unbound(conversation.tools.level) else conversation.tools.level,
-        grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants.grants),
+        grants=sum(grant.id not in OF_MODES for grant in conversation.agent.gate.grants.grants),
         loosened=tuple(loosened(conversation.agent.gate.policy, conversation.tools.level)),
         mode=mode_of(conversation),
     )

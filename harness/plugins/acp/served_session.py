@@ -385,7 +385,7 @@ class _Opened:
     def set_mode(self, mode: Mode) -> None:
         """Switch to another mode. Raises PolicyError and LogError."""
         agent = self.agent
-        now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.grants.allows_edits else Mode.ASK
+        now = Mode.PLAN if self.plans else Mode(agent.gate.grants.mode or Mode.ASK.value)
         if mode is now:
             return
         plan = with_plan_mode(self.running.policy) if mode is Mode.PLAN else None
@@ -393,8 +393,7 @@ class _Opened:
         if self._below_plan is not None:
             agent.change_policy(self.session, self._below_plan, "plan left")
             self._below_plan = None
-        if agent.gate.grants.allows_edits is not (mode is Mode.EDITS):
-            agent.gate.grants.allow_edits(on=mode is Mode.EDITS)
+        agent.gate.grants.set_mode(mode.value if mode in (Mode.EDITS, Mode.WALLS) else "")
         if plan is not None:
             agent.change_policy(self.session, plan, "plan")
             self._below_plan = self.running.policy

@@ -505,14 +505,18 @@ def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Progra
     prompt = start(replies(*script))
     prompt.wait_for("mode ask | ")
     prompt.write("half a line")
-    for mark, said in (("edits> ", "EDITS run unasked | "), ("plan> ", "PLAN: nothing is changed | ")):
+    for mark, said in (
+        ("edits> ", "EDITS run unasked | "),
+        ("walls> ", "WALLS: what fits them runs unasked | "),
+        ("plan> ", "PLAN: nothing is changed | "),
+    ):
         prompt.send(SHIFT_TAB)
         prompt.wait_until(lambda mark=mark: prompt.before_cursor() == f"{mark}half a line", "the line is not kept")  # type: ignore[misc]
         prompt.wait_for(said)
     prompt.send(SHIFT_TAB)
     prompt.wait_until(lambda: prompt.before_cursor() == "> half a line", "it does not begin again")
     prompt.send(CTRL_C)
-    prompt.say("/mode all", "unknown mode 'all'; known: ask, edits, plan")
+    prompt.say("/mode yolo", "unknown mode 'yolo'; known: ask, edits, walls, plan")
     prompt.say("/mode edits", "mode edits: edits in the workspace run unasked")
     prompt.ask("go", "One.")
     assert (program.workspace / "a.txt").read_text() == "new\n"
@@ -533,7 +537,8 @@ def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Progra
         [("grant", "mode"), ("grant", "revoked")],
         [("policy_changed", "plan"), ("policy_changed", "plan left")],
     )
-    assert switches == [*edits, *plan, *edits, *plan]
+    walls = [("grant", "mode"), ("grant", "mode"), ("grant", "revoked"), ("grant", "revoked")]
+    assert switches == [*edits, *walls, *plan, *edits, *plan]
     assert verified(program)
 
 

@@ -73,7 +73,9 @@ def test_a_prompt_is_worked_on_and_all_of_it_is_shown(program: Program) -> None:
                 3,
             )
             assert (
-                [mode.id for mode in began.modes.available_modes] == ["ask", "edits", "plan"] if began.modes else False
+                [mode.id for mode in began.modes.available_modes] == ["ask", "edits", "walls", "plan"]
+                if began.modes
+                else False
             )
 
     play(scene)
