@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent_scene import DONE, Playing, reply
@@ -35,6 +35,8 @@ from harness.tools import builtin_tools
 from harness.tools.bash import BashTool
 from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
+from harness.tools.script_declaration import declared
+from harness.tools.script_tool import ScriptTool
 
 POLICY = b"""
 version = 1
@@ -69,6 +71,7 @@ class Scene:
         policy: bytes = POLICY,
         machine: Machine | None = None,
         ask_places: AskPlaces = nobody_to_ask,
+        script: Mapping[str, object] | None = None,
     ) -> None:
         for name in ("w", "state"):
             (folder / name).mkdir(exist_ok=True)
@@ -80,7 +83,7 @@ class Scene:
         self._ask_places = ask_places
         self.agent: Agent = Agent(
             model=Playing([*replies, DONE]),
-            tools=_tools(Workspace(str(self.root), str(folder)), machine, BeforeImages(str(folder / "images"))),
+            tools=_tools(Workspace(str(self.root), str(folder)), machine, BeforeImages(str(folder / "images")), script),
             policy=held(policy),
             approver=self._ask,
             about={"workspace": str(self.root)},
@@ -105,12 +108,15 @@ class Scene:
         assert audited(self.path).breaches == []
 
 
-def _tools(workspace: Workspace, machine: Machine | None, images: BeforeImages) -> tuple[Tool, ...]:
+def _tools(
+    workspace: Workspace, machine: Machine | None, images: BeforeImages, script: Mapping[str, object] | None
+) -> tuple[Tool, ...]:
     environment = {"PATH": os.environ["PATH"]}
     _, *others = builtin_tools(workspace, environment=environment)
     walls = CommandWalls(workspace, machine=machine)
     commands = CommandRunner(workspace, environment=environment, walls=walls, images=images)
-    return (BashTool(workspace, commands), *others)
+    scripts = [] if script is None else [ScriptTool(declared(script), commands)]
+    return (BashTool(workspace, commands), *others, *scripts)
 
 
 def granting(scope: GrantScope, choice: str = "exactly this") -> Callable[[Agent], Approver]:
