@@ -156,7 +156,7 @@ class Command(Record):
     opens: tuple[str, ...] = ()
     """Absolute folders outside the workspace that a git command writes because the repository is linked from there."""
     remotes: tuple[str, ...] = ()
-    """Hosts of the repository's remotes, for a git command. Empty if one of them is unknown or no web host."""
+    """Addresses of all remotes of the repository, for a git command that uses the network. Empty if one may be missing."""
     fed: bool = False
     """Whether the command reads input besides its words: a here-document, a file, or the output of a pipe."""
 

@@ -205,6 +205,24 @@ def linked_places(folder: str, *, worktrees: bool) -> tuple[tuple[str, ...], str
     return (), "" if is_of_another else git
 
 
+def remote_addresses(folder: str) -> tuple[str, ...]:
+    """Return the addresses in the configuration of the repository around `folder` (absolute): those of its remotes.
+
+    Empty if the configuration is not plain, reads other files, or rewrites addresses.
+    """
+    git_folders = _data_of(git_top(folder))
+    if not isinstance(git_folders, tuple):
+        return ()
+    config = (read_small(os.path.join(git_folders[1], "config"), MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
+    addresses = [match[1] for match in _ADDRESS_LINE.finditer(config)]
+    is_plain = len(addresses) == len(_ADDRESS_KEY.findall(config)) and _REWRITES.search(config) is None
+    return tuple(dict.fromkeys(addresses)) if is_plain else ()
+
+
+_ADDRESS_LINE = regex(r"(?im)^[ \t]*(?:push)?url[ \t]*=[ \t]*([^\s\"#;\\]+)[ \t]*$")
+_ADDRESS_KEY = regex(r"(?i)url[ \t]*=")
+_REWRITES = regex(r"(?i)insteadof|\[[ \t]*include")
+"""Keys and sections of git-config(1) that change where git finds a remote."""
 _WORK_TREE = regex(r"(?im)^[ \t]*worktree[ \t]*=[ \t]*([^\s\"#;\\][^\"#;\\\n]*?)[ \t]*$")
 _BARE = regex(r"(?im)^[ \t]*bare[ \t]*(?:$|=(?![ \t]*false[ \t]*$))")
 """Keys of core in git-config(1), as git itself writes them."""

@@ -302,6 +302,13 @@ class Workspace:
         outside = tuple(place for place in proved if not is_within(place, self.root))
         return outside, "" if is_within(claimed, self.root) else claimed
 
+    def git_remotes(self, folder: str, cwd: str) -> tuple[str, ...]:
+        """Return the addresses of all remotes of the repository around `folder` (relative to `cwd`).
+
+        Empty if one may be missing.
+        """
+        return repository.remote_addresses(_walk(os.path.join(cwd, folder)).real)
+
     def _walked(self, path: str, *, entry: bool) -> _Way:
         """Resolve an absolute path. The path of the root was already resolved when the session began."""
         folder, _, name = path.rpartition("/")

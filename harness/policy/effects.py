@@ -20,6 +20,7 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.paths import is_within
 from harness.policy.built_in import is_protected
 from harness.policy.granted_programs import CACHES, owned_caches
 from harness.policy.hosts import HostPattern, Reach, meet
@@ -295,7 +296,8 @@ def _protected_changes(parts: Sequence[Facet], asked_parts: Sequence[Facet]) -> 
     for path in _surely_written(asked_parts):
         if path.access is not Access.READ and path.place in (Place.INSIDE, Place.ROOT):
             names += filter(is_protected, (*path.names, *path.below) if path.tree or path.entry else path.names)
-    return tuple(dict.fromkeys(names))[:MOST_CHANGES]
+    fewest = (name for name in dict.fromkeys(names) if not any(is_within(name, each) for each in names if each != name))
+    return tuple(fewest)[:MOST_CHANGES]
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:

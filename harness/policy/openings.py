@@ -80,7 +80,9 @@ _GIT_CONFIGURES = frozenset("branch switch checkout remote rebase".split())
 """Subcommands of git that note a branch or a remote in `.git/config`."""
 _GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"))
 _GIT_UPSTREAM = ("-u", "--set-upstream")
-_INSTALLS = frozenset("pip pip3 pipx uv poetry pdm pipenv virtualenv".split())
+_INSTALLS = frozenset("pip pip3 uv poetry pdm pipenv".split())
+_CHANGES_VENV = frozenset("install uninstall sync add remove lock update upgrade venv".split())
+"""Subcommands of the programs in `_INSTALLS` that change the virtual environment."""
 _HOOK_WORDS = frozenset(
     (("pre-commit", "install"), ("pre-commit", "uninstall"), ("lefthook", "install"), ("husky",), ("husky", "install"))
 )
@@ -122,7 +124,11 @@ def places_of(part: Facet) -> Iterator[str]:
         name = name_of(words[0])
         if name == "git":
             yield from _places_of_git(git_words(words))
-        elif (name in _INSTALLS and len(words) > 1) or words[1:3] == ("-m", "venv"):
+        elif (
+            (name in _INSTALLS and not _CHANGES_VENV.isdisjoint(words[1:3]))
+            or name == "virtualenv"
+            or words[1:3] == ("-m", "venv")
+        ):
             yield ".venv"
         elif name == "yarn":
             yield ".yarn"
@@ -204,7 +210,8 @@ def _reach_of_words(words: tuple[str, ...], command: Command | None) -> Reach:
     if name in _REGISTRIES:
         return _reach_of_registry(name, words, command)
     if name in _DOWNLOADS:
-        return _hosts_in(words[1:]) or None
+        hosts = _hosts_in(words[1:]) or ()
+        return tuple(dict.fromkeys(name for host in hosts for name in (host, *_ELSEWHERE.get(host, ())))) or None
     if name == "gh":
         return _GITHUB
     if name in _BUILDS_ONLINE:
@@ -253,7 +260,8 @@ def _reach_of_git(words: Sequence[str], command: Command | None) -> Reach:
         return hosts
     if any(map(_is_folder, operands)):
         return ()
-    return None if command is None or not command.remotes else command.remotes
+    remotes = () if command is None else command.remotes
+    return _hosts_in(remotes) if remotes and all(map(_ADDRESS.match, remotes)) else None
 
 
 def _hosts_in(words: Sequence[str]) -> Reach:
@@ -266,7 +274,7 @@ def _hosts_in(words: Sequence[str]) -> Reach:
             host = host_of_address(authority, protocol)
             if not host:
                 return None
-            hosts |= dict.fromkeys((host, *_ELSEWHERE.get(host, ())))
+            hosts[host] = None
     return tuple(hosts)
 
 

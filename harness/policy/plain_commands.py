@@ -121,5 +121,8 @@ class _ExampleDisk:
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:  # noqa: ARG002 - likewise
         return (), ""
 
+    def git_remotes(self, folder: str, cwd: str) -> tuple[str, ...]:  # noqa: ARG002 - likewise
+        return ()
+
 
 EXAMPLE_DISK = _ExampleDisk()

@@ -90,6 +90,9 @@ class Disk(Protocol):
         only a file in that folder names. Either is empty if there are none.
         """
 
+    def git_remotes(self, folder: str, cwd: str) -> tuple[str, ...]:
+        """Return the addresses of all remotes of the repository around a folder. Empty if one may be missing."""
+
 
 class Witness:
     """A wrapper of a disk for one command line. It caches answers, limits their number, and can check them again.
@@ -229,6 +232,10 @@ class Witness:
         only a file in that folder names. Either is empty if there are none.
         """
         return self._noted(lambda: self._disk.git_places(folder, cwd, worktrees=worktrees))
+
+    def git_remotes(self, folder: str, cwd: str) -> tuple[str, ...]:
+        """Return the addresses of all remotes of the repository around a folder. Empty if one may be missing."""
+        return self._noted(lambda: self._disk.git_remotes(folder, cwd))
 
 
 def _same(new: object, old: object) -> bool:

@@ -240,11 +240,25 @@ def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellSta
 
     Empty for other programs, and if the folder is not certain.
     """
-    folder = "" if use.git_folder is None else use.git_folder
+    folder = _git_folder(argv, use, state)
+    return ((), "") if folder is None else line.disk.git_places(*folder, worktrees="worktree" in argv)
+
+
+def git_remotes(line: CommandLine, argv: Sequence[str], use: Use, state: ShellState) -> tuple[str, ...]:
+    """Return the addresses of the remotes that a git command may reach (`Disk.git_remotes`).
+
+    Empty for other commands, and if the folder is not certain.
+    """
+    folder = _git_folder(argv, use, state) if use.network else None
+    return () if folder is None else line.disk.git_remotes(*folder)
+
+
+def _git_folder(argv: Sequence[str], use: Use, state: ShellState) -> tuple[str, str] | None:
+    """Return the folder that git works in, relative to the second folder. `None` if it is not certain."""
     is_known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)
     if argv[0] != "git" or not is_known:
-        return (), ""
-    return line.disk.git_places(folder, state.folders[0], worktrees="worktree" in argv)
+        return None
+    return use.git_folder or "", state.folders[0]
 
 
 def _is_module(name: str) -> bool:
