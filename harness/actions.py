@@ -394,6 +394,11 @@ class Effects(Record):
     """Hosts that the run may reach through the harness's proxy even without the network, in the form of a policy."""
     hide: tuple[str, ...] = ()
     """Folders and files that the run cannot read, named like `granted`."""
+    shows_tracked: bool = False
+    """Whether hidden files that git tracks stay visible if they are unchanged: a git command compares every tracked file.
+
+    Their content is in the repository anyway.
+    """
     left_out: tuple[str, ...] = ()
     """Workspace files below the run's paths that a rule denies to read, by their names in the workspace.
 

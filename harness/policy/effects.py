@@ -276,6 +276,7 @@ def effects_of(
         network=network or unconfined,
         hosts=() if network or unconfined else tuple(hosts),
         hide=sandbox.hide,
+        shows_tracked=any(isinstance(part, Command) and part.argv[0] == "git" for part in parts),
         keep=tuple(keep),
         changes=_protected_changes(parts, asked_parts),
         enforcement=Enforcement.OFF if unconfined else enforcement,

@@ -7,10 +7,12 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
+from harness.files.repository import changed_files, tracked_from
 from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.policy.opened_places import opens_place
@@ -346,6 +348,11 @@ def walls_for(
     hidden = dict.fromkeys((*by_policy, *(os.path.realpath(path) for path in hide if os.path.lexists(path))))
     if effects.left_out and any(path == "/" or _is_in_any(path, _NO_PLACES) for path in hidden):
         raise ToolError("What a rule denies to read leads to a device, and cannot be hidden. Nothing was run.")
+    if effects.shows_tracked:
+        shown = _unchanged_tracked(workspace.root, [path for path in hidden if is_within(path, workspace.root)])
+        hidden = {path: None for path in hidden if path not in shown}
+    else:
+        shown = frozenset()
     skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
     repositories = list(_repositories([path for path in write if not is_within(path, workspace.root)], write))
     obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)
@@ -353,7 +360,7 @@ def walls_for(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
-        show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills),
+        show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills, *sorted(shown)),
         keep=(
             *(real for path in write_protected if is_within(real := os.path.realpath(path), workspace.root)),
             *(path for path in obeyed if os.path.lexists(path)),
@@ -366,6 +373,19 @@ def walls_for(
         needed_socket=effects.sockets,
         temporary=None if temporary is None or effects.looks_only else temporary(),
     )
+
+
+def _unchanged_tracked(root: str, places: Sequence[str]) -> frozenset[str]:
+    """Return the files at or below `places` that git tracks in the repository around `root`, without changed ones."""
+    tracked = tracked_from(root) if places else None
+    if tracked is None:
+        return frozenset()
+    top, files = tracked
+    hidden = frozenset(places)
+    # Each name is tried with all folders above it, since there may be many tracked files.
+    below = [file for file in files if not hidden.isdisjoint(accumulate(f"{top}/{file[0]}".split("/"), "{}/{}".format))]
+    changed = frozenset(changed_files(top, below))
+    return frozenset(f"{top}/{name}" for name, *_ in below if name not in changed)
 
 
 def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
