@@ -290,16 +290,17 @@ class GrantsInForce:
 def _within(walls: WallsHere, verdict: Verdict, sandbox: Sandbox) -> Effects:
     """Return the effects of a verdict inside the walls of this workspace: files of rules are hidden or write-protected.
 
-    A file whose reading the user approves by its name is not hidden. Where commands cannot be limited to hosts, an
-    approval opens the whole network.
+    A file that the user approves by its name is not hidden, nor one that a command is known to write only. Where
+    commands cannot be limited to hosts, an approval opens the whole network.
     """
     effects = verdict.effects
-    asked_paths = [
+    visible = [
         facet.facet.real
         for facet in verdict.facets
         if isinstance(facet.facet, PathAccess) and facet.decision is Decision.CONFIRM
     ]
-    hidden = [place for place in walls.hidden if not any(is_within(path, place) for path in asked_paths)]
+    visible += effects.named_paths if effects.write is not None else ()
+    hidden = [place for place in walls.hidden if not any(is_within(path, place) for path in visible)]
     if verdict.decision is Decision.CONFIRM and effects.hosts and sandbox.network and not walls.by_host:
         effects = replace(effects, network=True, hosts=())
     is_granted = bool(verdict.programs) and sandbox.required is None

@@ -67,7 +67,14 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
     for path in walls.show:
         if path not in layers and _mode(path) is not None and _hidden_from_above(path, layers):
             layers[path] = ("--ro-bind", path, path)
+    layers = {path: layer for path, layer in layers.items() if not _is_writable_already(path, layers)}
     return {**_ways(layers), **layers}
+
+
+def _is_writable_already(path: str, layers: dict[str, tuple[str, ...]]) -> bool:
+    """Return whether a path is writable as part of the folder above it. As a mount of its own, it could not be moved."""
+    nearest = next((layers[parent] for parent in parents(path) if parent in layers), ("",))
+    return layers[path][0] == nearest[0] == "--bind"
 
 
 def _read_only_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
