@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.actions import Access, Act, Action, Command, Decision, Opaque, PathAccess, Unconfined
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -41,14 +41,23 @@ class Part(Record):
         facets = (judgement.facet for judgement in self.verdicts)
         return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Reasons for the question other than a missing rule. Not yet safe to show."""
-        return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict))))
+    def reasons(self, outside: Collection[str]) -> tuple[str, ...]:
+        """Return the reasons for the question other than a missing rule. Not yet safe to show.
+
+        `outside` are the written paths outside the workspace that the question names elsewhere.
+        """
+        return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict, outside))))
 
 
-def _reason(verdict: FacetVerdict) -> str:
+def _reason(verdict: FacetVerdict, outside: Collection[str]) -> str:
     facet = verdict.facet
+    if (
+        isinstance(facet, PathAccess)
+        and facet.access is Access.WRITE
+        and facet.real in outside
+        and verdict.source is Source.BUILT_IN
+    ):
+        return ""
     usual = verdict.source in (Source.DEFAULT, Source.COVERED) or isinstance(facet, Unconfined)
     if verdict.decision is not Decision.CONFIRM or usual:
         return ""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Decision, Enforcement, PathAccess, ToolUse
+from harness.actions import Command, Decision, Effects, Enforcement, Opaque, PathAccess, ToolUse
 from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 
 MAX_PATHS = 8
 """Maximum number of paths listed; the rest are counted."""
-WORKSPACE = "the workspace"
+
+
+def walls_words(effects: Effects) -> str:
+    """Return the level of the walls around a command, what they open, and what is missing of them on this machine."""
+    opened = f" ({'; '.join(visible_line(words, 1_000) for words in effects.opened)})" if effects.opened else ""
+    missing = f", but {visible_line(effects.unheld, 400)}" if effects.unheld else ""
+    return f"{effects.level.value}{opened}{missing}"
 
 
 def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
-    """Return a line about the effects that a verdict permits. Empty for a call that may not run.
+    """Return lines about the effects that a verdict permits. Empty for a call that may not run.
 
     At most `max_paths` paths of each kind are listed; the rest are counted.
     """
@@ -23,31 +29,28 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
     effects = verdict.effects
     if effects.enforcement is Enforcement.OFF:
         return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
-    uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
-    if any(use.bounds is None for use in uses):
+    facets = [facet.facet for facet in verdict.facets]
+    if any(isinstance(facet, ToolUse) and facet.bounds is None for facet in facets):
         return ["effects: unknown: harness cannot see what this tool does"]
-    network = "may reach the network" if effects.network else "no network"
-    if effects.hosts:
-        from harness.tools.command_network import reach_words
-
-        network = f"may {reach_words(effects.hosts)}"
-    if effects.sockets:
-        network = f"{network}, may connect to Unix sockets of other programs"
-    granted = _path_list([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
-    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
-    if effects.read is None or effects.write is None:
-        written = [names.get(path, path) for path in effects.named_paths]
-        writes = f"writes {_path_list(written, max_paths)}, " if written else ""
-        return [f"effects: {writes}may write {granted}; {network}"]
-    reads, writes = (
-        _path_list([names.get(path, path) for path in paths], max_paths) for paths in (effects.read, effects.write)
+    names = {facet.real: facet.names[-1] for facet in facets if isinstance(facet, PathAccess)}
+    reads, writes, written = (
+        _path_list([names.get(path, path) for path in paths or ()], max_paths)
+        for paths in (effects.read, effects.write, effects.named_paths)
     )
-    grants = f", may write {granted}" if effects.granted else ""
+    if effects.read is not None and effects.write is not None:
+        lines = [f"effects: reads {reads}; writes {writes}"]
+    else:
+        lines = [f"effects: writes {written}, and what its walls permit"] if effects.named_paths else []
+    if effects.hosts:
+        from harness.tools.command_network import unreached_words
+
+        lines += filter(None, [unreached_words(effects)])
     if effects.left_out:
         from harness.tools.command_walls import left_out_in_words
 
-        network = f"{network}; {left_out_in_words(effects)}"
-    return [f"effects: reads {reads}; writes {writes}{grants}; {network}"]
+        lines.append(left_out_in_words(effects))
+    is_command = any(isinstance(facet, Command | Opaque) for facet in facets)
+    return [*lines, f"walls: {walls_words(effects)}"] if is_command or not lines else lines
 
 
 def _path_list(paths: Sequence[str], max_paths: int) -> str:

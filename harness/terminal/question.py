@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from harness.actions import REACHES_NETWORK, Access, Action, Enforcement, PathAccess, ToolUse, Unconfined
+from harness.actions import Access, Action, Enforcement, PathAccess, ToolUse, Unconfined, WallsLevel
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
 from harness.policy.policy import Policy
@@ -23,7 +23,7 @@ from harness.terminal.row_text import Row, Tint, cells, joined, prose, rows_of, 
 from harness.terminal.screen import WIDEST_RULE
 from harness.terminal.styles import Tone
 from harness.text.visible import one_line, suspicious, visible_line
-from harness.tools.command_network import reach_words
+from harness.tools.command_network import unreached_words
 from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
 
 PLAN_TOOL = "plan"
@@ -99,7 +99,30 @@ class Question(Record):
         return self.by_model or self.action.tool in HEARS_WORDS
 
     def title(self, width: int) -> str:
-        """Return the title above the question: the tool, and the agent or the changed file if there is one and it fits."""
+        """Return the title above the question: the tool, and the agent, the changed file or the walls if they fit."""
+        return f"{self._title(width)}, {self.walls}" if self.has_walls_in_title(width) else self._title(width)
+
+    def has_walls_in_title(self, width: int) -> bool:
+        """Return whether a title with the walls fits into a line of `width` cells."""
+        return bool(self.walls) and cells(f"{self._title(width)}, {self.walls}") <= min(width, WIDEST_RULE) - 6
+
+    @property
+    def walls(self) -> str:
+        """The walls of a command that stays in them, in words. Empty for other calls, and if a wall is missing here."""
+        effects = self.verdict.effects
+        is_whole = not (self.leaves or effects.unheld or is_unbound(self.confinement))
+        if not self.action.cwd or not is_whole or effects.enforcement is Enforcement.OFF:
+            return ""
+        level = WallsLevel.WORKSPACE if effects.opened else effects.level
+        return f"in walls: {level.value}"
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The uses of a command that leave the workspace walls, without those that the policy opens to every command."""
+        usual = {f"writes {place}" for place in self.usual.write}
+        return tuple(words for words in self.verdict.effects.opened if words not in usual) if self.action.cwd else ()
+
+    def _title(self, width: int) -> str:
         action, asker = self.action, self.asker
         if asker is not None:
             user = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
@@ -147,7 +170,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_unconfined(part, width) for part in question.verdict.facets),
         *(_by_hook(part, width) for part in question.verdict.facets),
         *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
-        _effects_row(question, parts, width),
+        _walls_rows(question, parts, width),
         *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
         *(_note(note, width) for note in question.verdict.notes),
     ))  # fmt: skip
@@ -165,19 +188,19 @@ def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
     elif len(parts) > 1 and (pieces := split(action.text, parts)):
         highlighter = Highlighter(SHELL)
         for part, piece in zip(parts, pieces, strict=True):
-            yield from _part(part, piece.rstrip(" \t\n").split("\n"), highlighter, width)
+            yield from _part(question, part, piece.rstrip(" \t\n").split("\n"), highlighter, width)
     else:
         lines = action.text.split("\n")
         strong = len(lines) == 1
         yield from code_rows(lines, Highlighter(SHELL), width, gutter=_COMMAND, next_gutter=_FURTHER, strong=strong)
         for part in parts if len(parts) > 1 else ():
             if part.text.strip() == action.text.strip():
-                yield from joined(_loud(note, width, Tone.WARNING) for note in _of_part(part))
+                yield from joined(_loud(note, width, Tone.WARNING) for note in _of_part(question, part))
             else:
-                yield from _part(part, (one_line(part.text),), Highlighter(""), width)
+                yield from _part(question, part, (one_line(part.text),), Highlighter(""), width)
 
 
-def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int) -> Iterator[Row]:
+def _part(question: Question, part: Part, lines: Sequence[str], highlighter: Highlighter, width: int) -> Iterator[Row]:
     """Yield the rows of one of several commands: a word shows whether it needs approval, and notes list unusual features."""
     tone = Tone.BAD if part.reaches_network else Tone.WARNING
     if part.asks:
@@ -188,16 +211,18 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
         for line in lines:
             highlighter.line(safe_line(line))
         yield from rows_of("\n".join(lines), width, gutter=_AUTO, next_gutter=_PART_FURTHER, tone=Tone.QUIET)
-    for note in _of_part(part):
+    for note in _of_part(question, part):
         yield from prose(note, width, gutter=_PART_NOTE, tone=tone)
 
 
-def _of_part(part: Part) -> Iterator[str]:
-    if part.asks and part.reaches_network:
-        yield REACHES_NETWORK
-    if part.asks and part.needs:
-        yield f"it needs {part.needs}"
-    yield from part.reasons
+def _of_part(question: Question, part: Part) -> Iterator[str]:
+    """Yield what is unusual about a part, except what leaves the walls: that is shown for the whole call."""
+    effects = question.verdict.effects
+    if part.asks and part.reaches_network and not effects.reaches:
+        yield "it needs the network, which stays closed"
+    if part.asks and part.needs and not effects.sockets:
+        yield f"it needs {part.needs}, which stays closed"
+    yield from part.reasons(effects.outside)
 
 
 def _odd(action: Action, width: int) -> Iterator[Row]:
@@ -245,33 +270,26 @@ def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
         yield from _loud(f"{part.by.partition(' (')[0]} asks: {one_line(reason)}", width, Tone.WARNING)
 
 
-def _effects_row(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
-    """Yield a line about the unusual effects of the whole call, and the reasons for the question."""
-    effects, quiet, tone = question.verdict.effects, [], Tone.QUIET  # most commands may reach the network
+def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+    """Yield the reasons for a question about one command, and what would leave the walls of the whole call."""
+    effects, leaves = question.verdict.effects, "; ".join(map(one_line, question.leaves))
+    tone = Tone.BAD if effects.reaches or effects.sockets else Tone.WARNING
+    notes = [*_of_part(question, parts[0])] if len(parts) == 1 else []
+    if notes and not question.by_model:  # for a question of the harness, the notes describe the effect of a yes
+        yield from prose("; ".join(notes), width, gutter=_TEXT)
+        notes = []
+    if leaves:
+        notes.append(f"leaves the walls: {leaves}")
+    if notes:
+        yield from _loud("; ".join(notes), width, tone if leaves else Tone.WARNING)
     if question.action.cwd and effects.enforcement is Enforcement.OFF:
         yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
-    elif question.action.cwd:
-        if effects.network and not any(part.asks and part.reaches_network for part in parts):
-            quiet.append("reach the network")
-        if effects.hosts:
-            quiet.append(reach_words(effects.hosts))
-        places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
-        if places:
-            quiet.append(f"write {', '.join(map(one_line, places))}")
-            tone = Tone.WARNING
-    if len(parts) == 1:
-        notes = "; ".join(_of_part(parts[0]))
-        if notes and not question.by_model:  # for a question of the harness, the notes describe the effect of a yes
-            yield from prose(notes, width, gutter=_TEXT)
-        elif notes:
-            yield from _loud(notes, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
-    if quiet:
-        yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=tone)
-
-
-def _is_here(place: str) -> bool:
-    """Return whether a granted place, as written, is in the workspace."""
-    return not place.startswith(("/", "~"))
+    elif question.walls and not question.has_walls_in_title(width):
+        yield from prose(question.walls, width, gutter=_TEXT, tone=Tone.QUIET)
+    if unreached := unreached_words(effects):
+        yield from _loud(unreached, width, Tone.WARNING)
+    if effects.unheld and not is_unbound(question.confinement):
+        yield from _loud(f"walls: {effects.level.value}, but {one_line(effects.unheld)}", width, Tone.WARNING)
 
 
 class Fact(Record):
@@ -321,11 +339,15 @@ def _of_command(question: Question) -> Iterator[Fact]:
 
 
 def _is_usual_confinement(question: Question) -> bool:
-    """Return whether a command has the usual confinement. Opened folders in the workspace count as usual."""
+    """Return whether the question need not show the confinement of a command.
+
+    Opened folders in the workspace count as usual. A missing wall has its own row.
+    """
     usual = question.usual
     if not usual.confinement or not question.confinement.startswith(usual.confinement):
         return False
     rest = question.confinement.removeprefix(usual.confinement)
+    rest = rest.removeprefix(f"; but {question.verdict.effects.unheld}")
     opened = rest.removeprefix(f"; {OPENED}: ")
     if not rest or opened == rest:
         return not rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from harness.actions import JsonValue
+from harness.actions import Effects, JsonValue
 from harness.policy.hosts import LOOPBACK, host_patterns, is_listed
 from harness.process.host_proxy import HostConnection, HostProxy
 from harness.sandbox.own_network import DOOR, OwnNetwork, why_none
@@ -86,13 +86,10 @@ class CommandNetwork:
         return notes
 
 
-def reach_words(hosts: Sequence[str]) -> str:
-    """Return a phrase on the network of a command that may reach only `hosts`.
-
-    It says so if this machine cannot enforce that, and the command reaches no host.
-    """
-    reason = why_none()
-    return f"reach nothing: it would reach hosts by name, and {reason}" if reason else f"reach only {in_words(hosts)}"
+def unreached_words(effects: Effects) -> str:
+    """Return the reason why a command reaches none of the hosts that its effects name. Empty if it reaches them."""
+    reason = why_none() if effects.hosts and not effects.network else ""
+    return f"no host is reached: {reason}" if reason else ""
 
 
 def in_words(hosts: Sequence[str]) -> str:

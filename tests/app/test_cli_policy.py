@@ -355,7 +355,7 @@ def test_explain_names_the_nearest_rule_of_a_default(
 
 def test_the_effects_name_the_sockets_that_a_command_needs(program: Program) -> None:
     explained = program.run("policy", "explain", "--policy", "default", "docker ps").out
-    assert "effects: reads nothing; writes nothing; no network, may connect to Unix sockets" in explained
+    assert "effects: reads nothing; writes nothing\nwalls: opened (a Unix socket: docker)\n" in explained
     assert "Unix" not in program.run("policy", "explain", "--policy", "default", "ls").out
 
 
@@ -420,15 +420,15 @@ def test_hostile_words_are_shown_harmlessly(program: Program, rules: str) -> Non
 
 
 def test_effects_of_a_permitted_call_are_listed(program: Program, rules: str) -> None:
-    def effects(*words: str) -> str | None:
+    def effects(*words: str) -> list[str]:
         lines = program.run("policy", "explain", "--policy", rules, *words).out.splitlines()
-        return next((line for line in lines if line.startswith("effects: ")), None)
+        return [line for line in lines if line.startswith(("effects: ", "walls: "))]
 
-    assert effects("--tool", "write_file", "src/new.py") == "effects: reads src/new.py; writes src/new.py; no network"
-    assert effects("--tool", "edit_file", "a.py") == "effects: reads a.py; writes a.py; no network"
-    assert effects("frobnicate") == "effects: may write the workspace; no network"
-    assert effects("ssh host") == "effects: may write the workspace; may reach the network"
-    assert effects("git push -f") is None
+    assert effects("--tool", "write_file", "src/new.py") == ["effects: reads src/new.py; writes src/new.py"]
+    assert effects("--tool", "edit_file", "a.py") == ["effects: reads a.py; writes a.py"]
+    assert effects("frobnicate") == ["walls: workspace"]
+    assert effects("curl example.org") == ["effects: reads nothing; writes nothing", "walls: opened (network: any host)"]
+    assert effects("git push -f") == []
 
 
 @all_rows("columns", [40, 80, 120, 200])

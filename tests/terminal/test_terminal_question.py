@@ -20,6 +20,7 @@ from harness.log.vocabulary import Answer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import GrantChoice, Offer
 from harness.record import replace
+from harness.sandbox.own_network import why_none
 from harness.terminal.call_parts import parts_of, split
 from harness.terminal.choices import (
     EDIT,
@@ -40,12 +41,11 @@ from harness.terminal.choices import (
 )
 from harness.terminal.editor import _new_texts, _sections, _split, is_editable
 from harness.terminal.grant_list import explained_rows, offered_rows
-from harness.terminal.question import Question, Usual, question_rows
+from harness.terminal.question import Asker, Question, Usual, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
 from harness.terminal.row_text import WRAPPED, cells, rows_of
 from harness.terminal.styles import Tone
 from harness.text.visible import visible
-from harness.tools.command_network import reach_words
 
 
 def question(about: Asked, *, usual: Usual | None = None) -> Question:
@@ -74,7 +74,7 @@ def root(tmp_path: Path) -> str:
     [
         pytest.param("ls -la && git push", "  auto  ls -la &&", id="part that runs unasked"),
         pytest.param("ls && git push", "  ASKS  git push", id="part that asks"),
-        pytest.param("ls && git push", "      ! it reaches the network", id="a part that leaves the machine"),
+        pytest.param("ls && git push", "  ! leaves the walls: network: any host", id="what leaves the walls"),
         pytest.param("ls && git push", "      ! others see it  [rule push]", id="why a part asks"),
         pytest.param("ls | cat; touch a", "  auto  cat;", id="what only looks"),
         pytest.param("echo $(touch a) && ls", "  $ echo $(touch a) && ls", id="parts in one another"),
@@ -86,9 +86,11 @@ def root(tmp_path: Path) -> str:
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
         pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
-        pytest.param("git push", "  ! it reaches the network; others see it  [rule push]", id="why"),
+        pytest.param("git push", "  ! others see it  [rule push]; leaves the walls: network: any host", id="why"),
+        pytest.param("pip install x", "  ! leaves the walls: network pypi.org, files.pythonhosted.org", id="hosts"),
+        pytest.param("docker ps", "  ! leaves the walls: a Unix socket: docker", id="socket"),
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
-        pytest.param("touch /etc/x", "  ! writes /etc/x, which lies outside the workspace", id="writes outside"),
+        pytest.param("touch /etc/x", "  ! leaves the walls: writes /etc/x", id="writes outside"),
         pytest.param("cat /etc/x; make", "      ! reads /etc/x, which lies outside the workspace", id="reads outside"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes x with all that is in it", id="destroys"),
         pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
@@ -170,7 +172,8 @@ def _script_lines(name: str) -> list[str]:
 
 
 USUAL = [
-    "  effects: reads nothing; writes a; no network",
+    "  effects: reads nothing; writes a",
+    "  walls: workspace",
     "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
     "  confinement: kernel", "  undo: no, what a command changes is not kept",
 ]  # fmt: skip
@@ -179,6 +182,7 @@ USUAL = [
 @all_rows("width", [40, 80, 120])
 def test_plain_command_takes_one_row_and_usual_facts_are_on_demand(root: str, width: int) -> None:
     about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
+    assert about.title(width) == "bash asks, in walls: workspace"
     assert [row.text for row in question_rows(about, width)] == ["  $ touch a"]
     wanted = [row.format(root=root) for row in USUAL]
     assert [row.text for row in fact_rows(about, 200)] == wanted
@@ -203,13 +207,14 @@ def test_all_writable_places_of_a_command_are_listed(root: str) -> None:
     """At once, where not every command may write there; else on demand."""
     about = command(root, "make")
     places = tuple(f"/srv/{number}" for number in range(9))
-    effects = replace(about.verdict.effects, granted=(".", *places), network=True)
+    effects = replace(about.verdict.effects, granted=(".", *places))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
-    assert f"    it may reach the network and write {', '.join(places)}" in lines(about, 200)
+    leaves = "; ".join(f"writes {place}" for place in places)
+    assert f"  ! leaves the walls: {leaves}" in lines(about, 200)
     usual = question(about, usual=Usual(write=places))
-    assert "    it may reach the network" in [row.text for row in question_rows(usual, 200)]
-    told = f"  effects: may write the workspace, {', '.join(places)}; may reach the network"
-    assert fact_rows(usual, 200)[0].text == told
+    assert usual.title(200) == "bash asks, in walls: workspace"
+    assert not [row.text for row in question_rows(usual, 200) if "leaves" in row.text]
+    assert fact_rows(usual, 200)[0].text == f"  walls: opened ({leaves})"
 
 
 @all_rows(
@@ -522,6 +527,26 @@ def test_reachable_hosts_are_listed(root: str) -> None:
     about = command(root, "make")
     effects = replace(about.verdict.effects, network=False, hosts=("example.org", "*.example.net"))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
-    told = reach_words(effects.hosts)
-    assert "reach only example.org, *.example.net" in told or "network" in told
-    assert f"it may {told}" in " ".join(lines(about, 200))
+    assert "  ! leaves the walls: network example.org, *.example.net" in lines(about, 200)
+    reason = why_none()
+    assert [row for row in lines(about, 400) if row.startswith("  ! no host is reached: ")] == (
+        [f"  ! no host is reached: {reason}"] if reason else []
+    )
+
+
+def test_missing_wall_is_named_in_the_question_and_its_help(root: str) -> None:
+    about = command(root, "make")
+    effects = replace(about.verdict.effects, unheld=".env is readable (no user namespaces)")
+    about = about._replace(verdict=replace(about.verdict, effects=effects))
+    missing = "walls: workspace, but .env is readable (no user namespaces)"
+    assert f"  ! {missing}" in lines(about, 100)
+    assert question(about).title(100) == "bash asks"
+    assert f"  {missing}" in [row.text for row in fact_rows(question(about), 100)]
+
+
+def test_walls_have_a_row_if_the_title_has_no_room_for_them(root: str) -> None:
+    asker = Asker(agent="claude-code", session="57b3a1f2", folder="/srv/shop", until="12:00:00")
+    other_agent = replace(question(command(root, "make")), asker=asker)
+    rows = {width: [row.text for row in question_rows(other_agent, width)] for width in (40, 100)}
+    assert ["    in walls: workspace" in rows[width] for width in (40, 100)] == [True, False]
+    assert other_agent.title(100) == "bash asks for claude-code in shop, session 57b3a1f2, in walls: workspace"
