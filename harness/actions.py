@@ -368,6 +368,14 @@ class WallsLevel(Enum):
     UNCONFINED = "unconfined"
 
 
+class Opening(Enum):
+    """A part of the world beyond the workspace walls that the user opens for one call, at its approval prompt."""
+
+    NETWORK = "network"
+    SOCKETS = "sockets"
+    PLACES = "places"
+
+
 class Effects(Record):
     """The permitted effects of a run. The kernel confines a command to `named_paths`, `granted`, `network` and `hide`."""
 

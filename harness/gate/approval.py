@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from harness.actions import Opening
 from harness.errors import GateError
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
@@ -38,6 +39,8 @@ class Approval(Record):
     """With the scope WORKSPACE: duration of the grant in days. `None`: until it is revoked."""
     patterns: tuple[GrantPattern, ...] = ()
     """The granted patterns: those of one choice that `GrantsInForce.offer` returned for this call."""
+    opens: tuple[Opening, ...] = ()
+    """With YES to a command: what the run may use beyond the effects of the verdict, in this call only."""
 
     @property
     def is_sound(self) -> bool:
@@ -46,6 +49,8 @@ class Approval(Record):
         scope: object = self.scope
         is_known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
         is_known = is_known and (self.days is None or self.days > 0)
+        openings: tuple[object, ...] = self.opens
+        is_known = is_known and all(isinstance(opening, Opening) for opening in openings)
         return is_known and all(isinstance(text, str) for text in (self.by, self.who, self.words, self.arguments))
 
     @property

@@ -220,7 +220,7 @@ class Gate:
                     return self._withheld(ruling)
                 case Permit():
                     self._take_grants(ruling, asked_own=approver is None)
-                    return self._within_walls(ruling)
+                    return self._opened(self._within_walls(ruling))
                 case Refusal(replacement_call=None):
                     return self._refused(pending, ruling)
                 case Refusal():
@@ -298,6 +298,15 @@ class Gate:
         if not programs <= in_force or not isinstance(ruling, Permit):
             return self.deny(proposal, action, NO_WALLS)
         return ruling
+
+    def _opened(self, ruling: Permit | CallEnd) -> Permit | CallEnd:
+        """Return a permit with what the approver opened for this command, as far as the policy allows it."""
+        if isinstance(ruling, CallEnd) or ruling.approval is None or not ruling.approval.opens or not ruling.action.cwd:
+            return ruling
+        effects = self.policy.sandbox.opened(ruling.verdict.effects, ruling.approval.opens)
+        verdict = replace(ruling.verdict, effects=effects)
+        opened = rule_on(ruling.proposal, ruling.action, verdict, ruling.approval, self.policy.unattended)
+        return opened if isinstance(opened, Permit) else ruling
 
     def _intend(self, pending: PendingCall, ruling: Permit) -> NotedBefore | None:
         """Write the intent of a permitted call. Return the state of the protected places before it."""

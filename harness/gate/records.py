@@ -197,6 +197,8 @@ class CallRecords:
             more_fields["scope"] = approval.scope.value
         if approval.days is not None:
             more_fields["days"] = approval.days
+        if approval.opens:
+            more_fields["opens"] = [opening.value for opening in approval.opens]
         self._log.append(
             "approval_answered",
             {

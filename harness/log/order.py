@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from harness.actions import JsonValue
+from harness.actions import JsonValue, Opening
 from harness.errors import LogError
 from harness.log.vocabulary import (
     DECISIONS,
@@ -38,7 +38,7 @@ class _Call:
 
     __slots__ = (
         "arguments", "by_person", "decision", "effects", "grants", "hooks",
-        "number", "parts", "permitted", "scope", "step", "tool", "walls",
+        "number", "opens", "parts", "permitted", "scope", "step", "tool", "walls",
     )  # fmt: skip
 
     def __init__(self, number: str) -> None:
@@ -56,6 +56,8 @@ class _Call:
         """Number of grants that were made with the call's answer."""
         self.walls: list[JsonValue] | None = None
         """Places that programs granted with its answer may write, inside walls. `None` if no program was granted."""
+        self.opens: Sequence[str] = ()
+        """Values of each `Opening` that the answer gave to this call."""
         self.hooks = 0
         """Index in HOOK_ANSWERS of the strictest hook answer before the decision."""
 
@@ -342,6 +344,7 @@ def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) ->
         case "approval_answered":
             answer = record.get("answer")
             call.permitted, call.scope = answer == "yes", record.get("scope")
+            call.opens = _texts(record, "opens")
             session.count(f"answer_{answer}")
             session.halted = session.halted or answer == "halt"
             if answer == "edit":
@@ -384,29 +387,31 @@ def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
     if not call.permitted:
         return f"is an intent of call {call.number}, which nothing before it permits"
     effects = record.get("effects")
-    if effects != call.effects and not _is_narrower(effects, call.effects, call.walls):
+    if effects != call.effects and not _is_permitted(effects, call.effects, call):
         return f"lets call {call.number} do something else than was decided"
     return _other_digest(session, call, record, is_judged=True)
 
 
-def _is_narrower(effects: JsonValue, decided: JsonValue, walls: Sequence[JsonValue] | None) -> bool:
-    """Return whether effects stay within the decided ones, apart from the additional writable places `walls`.
+def _is_permitted(effects: JsonValue, decided: JsonValue, call: _Call) -> bool:
+    """Return whether effects stay within the decided ones, apart from what the answer granted or opened.
 
-    `walls` are the places that programs granted with the answer may write. False if no program was granted (`None`).
+    False if the answer did neither: the effects must be the decided ones then.
     """
-    if walls is None or not isinstance(effects, Mapping) or not isinstance(decided, Mapping):
+    if (call.walls is None and not call.opens) or not isinstance(effects, Mapping) or not isinstance(decided, Mapping):
         return False
     lists = {name: (_texts(effects, name), _texts(decided, name)) for name in ("hosts", "granted", "named")}
     same = all(effects.get(name) == decided.get(name) for name in ("read", "read_count", "write", "write_count"))
+    reaches = Opening.NETWORK.value in call.opens
     hosts, granted, named_paths = (set(after).difference(before) for after, before in lists.values())
     return (
         same
-        and bool(effects.get("network")) <= bool(decided.get("network"))
-        and (not hosts or decided.get("network") is True)
-        and granted <= {str(place) for place in walls}
+        and bool(effects.get("network")) <= (bool(decided.get("network")) or reaches)
+        and (not hosts or decided.get("network") is True or reaches)
+        and granted <= {str(place) for place in call.walls or ()}
         and (not named_paths or len(lists["named"][1]) == MAX_LOGGED_PATHS)
         and (effects.get("enforcement") != "off" or decided.get("enforcement") == "off")
-        and bool(effects.get("sockets", True)) <= bool(decided.get("sockets", True))
+        and bool(effects.get("sockets", True))
+        <= (bool(decided.get("sockets", True)) or Opening.SOCKETS.value in call.opens)
     )
 
 

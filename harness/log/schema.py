@@ -146,6 +146,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "edited_to?": "count",
         "scope?": "one of session workspace",
         "days?": "count",
+        "opens?": "list of text",
     },
     "grant": {
         "grant": "text",

@@ -15,6 +15,7 @@ from harness.actions import (
     Enforcement,
     Facet,
     Opaque,
+    Opening,
     PathAccess,
     Place,
     ToolUse,
@@ -26,7 +27,7 @@ from harness.policy.granted_programs import CACHES, owned_caches
 from harness.policy.hosts import HostPattern, Reach, meet
 from harness.policy.openings import hooks_of, places_of, reach_of, socket_of
 from harness.policy.rules import Layer, Origin, Rule
-from harness.record import Record
+from harness.record import Record, replace
 
 DEFAULT_WRITE = (".",)
 """Default writable places of a command that a person approved: the workspace."""
@@ -101,6 +102,24 @@ class Sandbox(Record):
     def reach_for(self, needed: Reach) -> Reach:
         """Return the hosts that an approved command may reach which needs the hosts `needed`."""
         return needed if self.network or needed == () else self.hosts
+
+    def opened(self, effects: Effects, openings: Collection[Opening]) -> Effects:
+        """Return effects with what the user opened at the approval prompt, as far as the policy permits the network."""
+        network, hosts = effects.network, effects.hosts
+        if Opening.NETWORK in openings:
+            network = network or self.network
+            hosts = () if network else tuple(dict.fromkeys((*hosts, *self.hosts)))
+        return replace(
+            effects,
+            network=network,
+            hosts=hosts,
+            sockets=effects.sockets or Opening.SOCKETS in openings,
+            opens_places=effects.opens_places or Opening.PLACES in openings,
+        )
+
+    def openings(self, effects: Effects) -> tuple[Opening, ...]:
+        """Return the openings that would permit more than `effects`."""
+        return tuple(opening for opening in Opening if self.opened(effects, (opening,)) != effects)
 
     def caches_of(self, parts: Iterable[Facet]) -> tuple[str, ...]:
         """Return those of `caches` that the commands among `parts` own."""

@@ -31,6 +31,9 @@ SESSION = Choice(key="s", word="session", does="allows it for this session: what
 PROJECT = Choice(
     key="p", word="project", does="allows it in this project, for as long as you say; this is shown first, too"
 )
+OPEN = Choice(
+    key="o", word="open", does="opens more for this one call, as far as the policy lets it; this is shown first"
+)
 REASON = Choice(key="r", word="no, but ...", does="refuses, and tells the model why")
 REPLY = Choice(key="r", word="no, but ...", does="says no, and sends the model words of yours as your next message")
 """For a question of the harness itself that accepts words."""

@@ -41,14 +41,11 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
         lines = [f"effects: reads {reads}; writes {writes}"]
     else:
         lines = [f"effects: writes {written}, and what its walls permit"] if effects.named_paths else []
-    if effects.hosts:
+    if effects.hosts or effects.left_out:
         from harness.tools.command_network import unreached_words
-
-        lines += filter(None, [unreached_words(effects)])
-    if effects.left_out:
         from harness.tools.command_walls import left_out_in_words
 
-        lines.append(left_out_in_words(effects))
+        lines += filter(None, (unreached_words(effects), left_out_in_words(effects) if effects.left_out else ""))
     is_command = any(isinstance(facet, Command | Opaque) for facet in facets)
     return [*lines, f"walls: {walls_words(effects)}"] if is_command or not lines else lines
 

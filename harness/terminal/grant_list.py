@@ -28,9 +28,9 @@ _GUTTER = 6
 """Width of the number of a choice."""
 
 
-def times_rows(width: int) -> list[Row]:
-    """Return a numbered row for each possible duration of a grant."""
-    return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
+def numbered_rows(names: Sequence[str], width: int) -> list[Row]:
+    """Return a numbered row for each name."""
+    return [row for number, name in enumerate(names, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
 
 
 def offered_rows(offer: Offer, width: int, *, usual: Usual, scope: GrantScope = GrantScope.SESSION) -> list[Row]:
@@ -83,7 +83,7 @@ def _pattern_rows(name: str, walls: str, width: int, gutter: str, column: int, t
 
 def _explanations(offer: Offer, caches: Sequence[str]) -> Iterator[str]:
     patterns = [pattern for choice in offer.choices for pattern in choice.patterns]
-    if any(pattern.argv for pattern in patterns):
+    if any(pattern.argv and pattern.program for pattern in patterns):
         yield "*: any further words. Without it: exactly these words."
     if any(pattern.program and not pattern.argv for pattern in patterns):
         yield "known command: harness knows that it works on the workspace alone, removes nothing and sets up no later run."

@@ -9,9 +9,20 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from harness.actions import Access, Action, Enforcement, PathAccess, ToolUse, Unconfined, WallsLevel
+from harness.actions import (
+    Access,
+    Action,
+    Effects,
+    Enforcement,
+    Opening,
+    PathAccess,
+    ToolUse,
+    Unconfined,
+    WallsLevel,
+)
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
+from harness.policy.effects import Sandbox
 from harness.policy.policy import Policy
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.programs.variables import PASSED, SET
@@ -53,11 +64,14 @@ class Usual(Record):
     """Usual confinement of commands. Empty without any, because running unconfined is never usual."""
     write: tuple[str, ...] = ()
     """Places that every permitted command may write, named as in `Effects.granted`."""
+    sandbox: Sandbox | None = None
+    """The policy's limits for what the user opens at a question. `None` if nothing can be opened."""
 
 
 def usual_here(folder: str, level: str, policy: Policy) -> Usual:
     """Return the usual effects in a workspace, for confinement `level` and `policy`."""
-    return Usual(folder=folder, confinement="" if is_unbound(level) else level, write=policy.sandbox.write)
+    confinement, sandbox = "" if is_unbound(level) else level, policy.sandbox
+    return Usual(folder=folder, confinement=confinement, write=sandbox.write, sandbox=sandbox)
 
 
 class Asker(Record):
@@ -87,6 +101,26 @@ class Question(Record):
     """Irreversible effects, one sentence each: the stored result of the function `destroys`."""
     asker: Asker | None = None
     """The agent that made the call, if it is not the harness's own."""
+    opens: tuple[Opening, ...] = ()
+    """Openings that the user gave to this call so far."""
+
+    @property
+    def effects(self) -> Effects:
+        """The effects that a yes permits."""
+        effects, sandbox = self.verdict.effects, self.usual.sandbox
+        return sandbox.opened(effects, self.opens) if sandbox is not None and self.opens else effects
+
+    @property
+    def opened_words(self) -> tuple[str, ...]:
+        """The openings that the user gave to this call, in words."""
+        return tuple(words for words in self.effects.opened if words not in self.verdict.effects.opened)
+
+    @property
+    def openings(self) -> tuple[Opening, ...]:
+        """Further openings for this call, if it is a command of this conversation's model and inside walls."""
+        is_own = self.by_model and self.asker is None and not self.action.asked_by
+        is_confined = self.action.cwd and self.effects.enforcement is not Enforcement.OFF and self.usual.confinement
+        return self.usual.sandbox.openings(self.effects) if is_own and is_confined and self.usual.sandbox else ()
 
     @property
     def by_model(self) -> bool:
@@ -109,7 +143,7 @@ class Question(Record):
     @property
     def walls(self) -> str:
         """The walls of a command that stays in them, in words. Empty for other calls, and if a wall is missing here."""
-        effects = self.verdict.effects
+        effects = self.effects
         is_whole = not (self.leaves or effects.unheld or is_unbound(self.confinement))
         if not self.action.cwd or not is_whole or effects.enforcement is Enforcement.OFF:
             return ""
@@ -120,7 +154,7 @@ class Question(Record):
     def leaves(self) -> tuple[str, ...]:
         """The uses of a command that leave the workspace walls, without those that the policy opens to every command."""
         usual = {f"writes {place}" for place in self.usual.write}
-        return tuple(words for words in self.verdict.effects.opened if words not in usual) if self.action.cwd else ()
+        return tuple(words for words in self.effects.opened if words not in usual) if self.action.cwd else ()
 
     def _title(self, width: int) -> str:
         action, asker = self.action, self.asker
@@ -216,8 +250,8 @@ def _part(question: Question, part: Part, lines: Sequence[str], highlighter: Hig
 
 
 def _of_part(question: Question, part: Part) -> Iterator[str]:
-    """Yield what is unusual about a part, except what leaves the walls: that is shown for the whole call."""
-    effects = question.verdict.effects
+    """Yield the unusual features of a part, except for what leaves the walls: that is shown for the whole call."""
+    effects = question.effects
     if part.asks and part.reaches_network and not effects.reaches:
         yield "it needs the network, which stays closed"
     if part.asks and part.needs and not effects.sockets:
@@ -272,7 +306,7 @@ def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
 
 def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
     """Yield the reasons for a question about one command, and what would leave the walls of the whole call."""
-    effects, leaves = question.verdict.effects, "; ".join(map(one_line, question.leaves))
+    effects, leaves = question.effects, "; ".join(map(one_line, question.leaves))
     tone = Tone.BAD if effects.reaches or effects.sockets else Tone.WARNING
     notes = [*_of_part(question, parts[0])] if len(parts) == 1 else []
     if notes and not question.by_model:  # for a question of the harness, the notes describe the effect of a yes
@@ -303,7 +337,7 @@ class Fact(Record):
 
 def facts_of(question: Question) -> Iterator[Fact]:
     """Yield the facts about a command and, for calls that change something, whether undo covers it."""
-    action, effects = question.action, question.verdict.effects
+    action, effects = question.action, question.effects
     if question.asker is not None:
         yield from _of_asker(question.asker)
     yield from _of_command(question) if action.cwd else ()
@@ -335,23 +369,26 @@ def _of_command(question: Question) -> Iterator[Fact]:
         others_set = f", and {question.set_variables} that keep programs from asking and paging"
         yield Fact(name="variables of yours", text=f"{names}{others_set}", usual=not odd)
     off = question.verdict.effects.enforcement is Enforcement.OFF  # shown as a warning instead
-    yield Fact(name="confinement", text=question.confinement, usual=off or _is_usual_confinement(question))
+    notes = _notes_on_walls(question)
+    yield Fact(name="confinement", text=question.confinement, usual=off or notes is not None)
+    if notes and not off:
+        yield Fact(name="walls", text=notes, usual=False)
 
 
-def _is_usual_confinement(question: Question) -> bool:
-    """Return whether the question need not show the confinement of a command.
+def _notes_on_walls(question: Question) -> str | None:
+    """Return the unusual parts of the walls of a command, in words. `None` if another kernel feature confines it.
 
-    Opened folders in the workspace count as usual. A missing wall has its own row.
+    Opened folders in the workspace are usual. A missing wall has its own row.
     """
     usual = question.usual
-    if not usual.confinement or not question.confinement.startswith(usual.confinement):
-        return False
+    if not usual.confinement or not f"{question.confinement}; ".startswith(f"{usual.confinement}; "):
+        return None
     rest = question.confinement.removeprefix(usual.confinement)
-    rest = rest.removeprefix(f"; but {question.verdict.effects.unheld}")
+    rest = rest.removeprefix(f"; but {question.effects.unheld}")
     opened = rest.removeprefix(f"; {OPENED}: ")
-    if not rest or opened == rest:
-        return not rest
-    return all(place == WORKSPACE or is_within(place, usual.folder) for place in opened.split(", "))
+    if opened != rest and all(place == WORKSPACE or is_within(place, usual.folder) for place in opened.split(", ")):
+        return ""
+    return rest.removeprefix("; ")
 
 
 def _fact(fact: Fact, width: int) -> Iterator[Row]:

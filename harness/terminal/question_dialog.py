@@ -8,12 +8,13 @@ from harness.gate.approval import Approval, nobody
 from harness.grant_pattern import GrantScope
 from harness.log.vocabulary import Answer
 from harness.policy.grant_offers import Offer
+from harness.record import replace
 from harness.terminal import choices
 from harness.terminal.answer_line import Back, Pastes, read_words
 from harness.terminal.choices import Choice
 from harness.terminal.dialog import Dialog, Seat
 from harness.terminal.editor import NotEdited, edited_call, is_editable
-from harness.terminal.grant_list import TIMES, explained_rows, offered_rows, times_rows
+from harness.terminal.grant_list import TIMES, explained_rows, numbered_rows, offered_rows
 from harness.terminal.keys import Event, Key, Pasted
 from harness.terminal.question import Question, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
@@ -25,6 +26,7 @@ from harness.text.visible import visible_line
 TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
 NOISE = "keys kept coming while the question was put"
 WORD = "destroy"
+ALL_OF_THESE = "all of these"
 
 
 class QuestionDialog(Dialog[Approval]):
@@ -45,8 +47,8 @@ class QuestionDialog(Dialog[Approval]):
         `advise` returns advice and a rule that would permit the call. `environment` is for the editor, and `echo` for a
         terminal without overwriting.
         """
-        super().__init__(seat, question.title, lambda width: question_rows(question, width), waits=choices.YES)
         self._question = question
+        super().__init__(seat, self._title, self._rows, waits=choices.YES)
         self._offer = offer
         self._advise = advise
         self._echo = echo
@@ -57,6 +59,12 @@ class QuestionDialog(Dialog[Approval]):
         self._is_editable = self._is_own and editable
         self._words = ""
         """Words that the user added to the answer."""
+
+    def _title(self, width: int) -> str:
+        return self._question.title(width)
+
+    def _rows(self, width: int) -> Sequence[Row]:
+        return question_rows(self._question, width)
 
     @property
     def _notice(self) -> str:
@@ -86,7 +94,7 @@ class QuestionDialog(Dialog[Approval]):
                 return Approval(answer=Answer.HALT, by="person", words=self._words)
             case "r" if self._question.hears_words:
                 return self._reason()
-            case "y" | "s" | "p" | "e" | "tab":
+            case "y" | "s" | "p" | "o" | "e" | "tab":
                 return self._on_key_that_acts(key)
             case _:
                 return self._rest_of_burst()
@@ -98,6 +106,8 @@ class QuestionDialog(Dialog[Approval]):
         match key:
             case "y" if self._may_be_allowed:
                 return self._yes()
+            case "o" if self._may_be_allowed and self._question.openings:
+                return self._open()
             case "s" if self._question.by_model:
                 return self._grant(GrantScope.SESSION)
             case "p" if self._question.by_model:
@@ -116,7 +126,7 @@ class QuestionDialog(Dialog[Approval]):
         return Approval(answer=Answer.NO, by="person", words=words)
 
     def _yes(self) -> Approval | None:
-        yes = Approval(answer=Answer.YES, by="person", words=self._words)
+        yes = Approval(answer=Answer.YES, by="person", words=self._words, opens=self._question.opens)
         if not self._question.destroys:
             return yes
         self._tell(
@@ -166,16 +176,13 @@ class QuestionDialog(Dialog[Approval]):
 
     def _grant(self, scope: GrantScope) -> Approval | None:
         """Show the possible grants, and read the number of a choice."""
-        if self._question.destroys or not self._may_be_allowed:
-            self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
+        offer = self._offer_now()
+        if isinstance(offer, str):
+            self._tell(offer, Tone.QUIET)
             return self._rest()
-        if isinstance(self._offer, str):
-            self._tell(f"nothing can be granted: {self._offer} (? shows what else helps)", Tone.QUIET)
-            return self._rest()
-        offer = self._offer
         extent = "for this session" if scope is GrantScope.SESSION else "in this project"
         usual, count = self._question.usual, len(offer.choices)
-        title, keys = f"allow {extent}: what?", f"press 1{f' to {count}' if count > 1 else ''}"
+        title = f"allow {extent}: what?"
 
         def rows_at(width: int) -> Sequence[Row]:
             return offered_rows(offer, width, usual=usual, scope=scope)
@@ -184,16 +191,17 @@ class QuestionDialog(Dialog[Approval]):
             return (*rows_at(width), *explained_rows(offer, width, usual=usual))
 
         explains = bool(explained_rows(offer, self._screen.width, usual=usual))
-        number = self._number(title, rows_at, f"{keys}, ? explains" if explains else keys, count)
+        number = self._number(title, rows_at, count, also=", ? explains" if explains else "")
         if explains and number == Key(text="?"):
-            number = self._number(title, rows_explained, keys, count)
+            number = self._number(title, rows_explained, count)
         if not isinstance(number, int):
             return self._leave_page(number)
         choice, days = offer.choices[number - 1], None
         if choice.session_only:
             scope = GrantScope.SESSION
         elif scope is GrantScope.WORKSPACE:
-            number = self._number("for how long?", times_rows, f"press 1 to {len(TIMES)}", len(TIMES))
+            times = [name for name, _, _ in TIMES]
+            number = self._number("for how long?", lambda width: numbered_rows(times, width), len(TIMES))
             if not isinstance(number, int):
                 return self._leave_page(number)
             _, scope, days = TIMES[number - 1]
@@ -201,10 +209,36 @@ class QuestionDialog(Dialog[Approval]):
             answer=Answer.YES, by="person", words=self._words, scope=scope, days=days, patterns=choice.patterns
         )
 
+    def _offer_now(self) -> Offer | str:
+        """Return the possible grants, or a sentence on why there are none."""
+        if self._question.destroys or not self._may_be_allowed:
+            return "what destroys, or cannot be shown whole, is asked about each time"
+        if self._question.opens:
+            return "what you opened is for this call alone: y allows it"
+        if isinstance(self._offer, str):
+            return f"nothing can be granted: {self._offer} (? shows what else helps)"
+        return self._offer
+
+    def _open(self) -> Approval | None:
+        """Let the user open more for this call, and show the question anew with what would leave the walls now."""
+        question, openings = self._question, self._question.openings
+        names = ["; ".join(replace(question, opens=(each,)).opened_words) for each in openings]
+        names += [ALL_OF_THESE] if len(openings) > 1 else []
+        number = self._number("open for this one call: what?", lambda width: numbered_rows(names, width), len(names))
+        if not isinstance(number, int):
+            return self._leave_page(number, "nothing is opened")
+        opens = openings[number - 1 : number] or openings
+        self._question = replace(question, opens=(*question.opens, *opens))
+        self._pages = Pages(self._screen, self._title, self._rows)  # the rows have changed: none of them counts as seen
+        return self._draw_again()
+
     def _number(
-        self, title: str, rows_at: Callable[[int], Sequence[Row]], keys: str, count: int
+        self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int, also: str = ""
     ) -> int | Key | Pasted | Event | Approval:
-        """Show a numbered list and the text `keys`. Return the chosen number if all rows were seen, else the input."""
+        """Show a list of `count` numbers. Return the chosen one if all rows were seen; otherwise return the input.
+
+        `also` are further keys, in words.
+        """
         self._screen.settle()
         self._clear()
         pages = Pages(self._screen, lambda _: title, rows_at)
@@ -219,7 +253,7 @@ class QuestionDialog(Dialog[Approval]):
             return done
         if not pages.is_current:
             return Event.RETURNED
-        self._prompt(f"{keys}; other keys go back")
+        self._prompt(f"press 1{f' to {count}' if count > 1 else ''}{also}; other keys go back")
         came = self._next(None)
         digits = "123456789"[:count]
         if (
@@ -232,13 +266,13 @@ class QuestionDialog(Dialog[Approval]):
             return int(came.text)
         return came
 
-    def _leave_page(self, came: Key | Pasted | Event | Approval) -> Approval | None:
+    def _leave_page(self, came: Key | Pasted | Event | Approval, note: str = "nothing is granted") -> Approval | None:
         """Go back to the question, unless the input was an answer, a stop, or the end of input."""
         if isinstance(came, Approval):
             return came
         if came in (Event.STOP, Event.END, Key(text="end")):
             return self._on(came)
-        self._tell("nothing is granted", Tone.QUIET)
+        self._tell(note, Tone.QUIET)
         return self._rest()
 
     # Display
@@ -265,7 +299,7 @@ class QuestionDialog(Dialog[Approval]):
     def _choices(self) -> Sequence[Choice]:
         question, by_model = self._question, self._question.by_model
         is_open = self._pages.is_seen and self._may_be_allowed
-        grants = by_model and not question.destroys and isinstance(self._offer, Offer)
+        grants = by_model and not question.destroys and not question.opens and isinstance(self._offer, Offer)
         keeps = isinstance(self._offer, Offer) and not all(choice.session_only for choice in self._offer.choices)
         works = {
             choices.NEXT: bool(self._pages.rows_left),
@@ -275,6 +309,7 @@ class QuestionDialog(Dialog[Approval]):
             choices.NO: True,
             choices.SESSION: is_open and grants,
             choices.PROJECT: is_open and grants and keeps,
+            choices.OPEN: is_open and bool(question.openings),
             choices.REASON: question.hears_words and by_model,
             choices.REPLY: question.hears_words and not by_model,
             choices.WORDS: is_open and self._is_own,

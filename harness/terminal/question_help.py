@@ -9,6 +9,7 @@ from harness.actions import Command, Decision, Facet, Opaque, PathAccess, ToolUs
 from harness.paths import short_place
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import replace
 from harness.terminal.effects_lines import effects_lines
 from harness.terminal.question import Question, fact_row, facts_of
 from harness.terminal.row_text import Row, joined, prose, rows_of
@@ -32,7 +33,11 @@ _WHOSE = {
 
 def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return rows with the effects of a call, all facts about it, and whether undo covers it."""
-    effects = effects_lines(question.verdict, max_paths=MOST_PATHS) if question.action.cwd else []
+    effects = (
+        effects_lines(replace(question.verdict, effects=question.effects), max_paths=MOST_PATHS)
+        if question.action.cwd
+        else []
+    )
     return joined((
         *(prose(line, width, tone=Tone.QUIET) for line in effects),
         *(fact_row(fact, width) for fact in facts_of(question)),

@@ -310,7 +310,9 @@ def how_decided(decision: LogRecord, approval: LogRecord) -> str:
         waited = approval.get("seconds")
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(approval.get('scope'))}" if approval.get("scope") else ""
-        return f"[asked: {answer}{scope} by {answerer(approval)}{word(approval.get('granted'))}, {seconds} s{words}]"
+        opens = approval.get("opens")
+        opened = f", opened {', '.join(map(word, opens))}," if isinstance(opens, list) else ""
+        return f"[asked: {answer}{scope}{opened} by {answerer(approval)}{word(approval.get('granted'))}, {seconds} s{words}]"
     # A write that does not apply, or changes no file, was judged as the read that it is (Action.default_of).
     if decision.get("layer") == "session" and decision.get("decision") == "auto":
         return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"

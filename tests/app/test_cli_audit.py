@@ -38,6 +38,21 @@ def test_show_is_a_readable_timeline(ran: Program) -> None:
     assert "\x1b" not in done.out
 
 
+def test_show_names_what_left_the_walls(program: Program) -> None:
+    rule = '[[rule]]\nid = "fetch"\ndecision = "auto"\nargv = ["true", "..."]\nnetwork = ["pypi.org"]\n'
+    (program.home / "own.toml").write_text(f'version = 1\n[tools]\nbash = "auto"\n{rule}')
+    script = replies(
+        Reply(calls=(call("bash", command="true x"), call("bash", command="echo x > made"))), Reply(text="finished")
+    )
+    program.run("run", "go", "--policy", f"{program.home}/own.toml", "--base-url", program.serve(script))
+    brief, full = (program.said("audit", "show", *flags).splitlines() for flags in ((), ("--full",)))
+    assert [line[10:].strip() for line in brief if "walls: " in line] == ["walls: opened (network pypi.org)"]
+    assert [line[10:].strip() for line in full if "walls: " in line] == [
+        "walls: opened (network pypi.org)",
+        "walls: workspace",
+    ]
+
+
 def test_show_json_is_the_records(ran: Program) -> None:
     """With --json the whole records come out, one a line."""
     out = ran.run("audit", "show", "--json").out

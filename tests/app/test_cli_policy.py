@@ -355,7 +355,7 @@ def test_explain_names_the_nearest_rule_of_a_default(
 
 def test_the_effects_name_the_sockets_that_a_command_needs(program: Program) -> None:
     explained = program.run("policy", "explain", "--policy", "default", "docker ps").out
-    assert "effects: reads nothing; writes nothing\nwalls: opened (a Unix socket: docker)\n" in explained
+    assert "effects: reads nothing; writes nothing\nwalls: opened (a Unix socket: docker" in explained
     assert "Unix" not in program.run("policy", "explain", "--policy", "default", "ls").out
 
 
@@ -427,7 +427,10 @@ def test_effects_of_a_permitted_call_are_listed(program: Program, rules: str) ->
     assert effects("--tool", "write_file", "src/new.py") == ["effects: reads src/new.py; writes src/new.py"]
     assert effects("--tool", "edit_file", "a.py") == ["effects: reads a.py; writes a.py"]
     assert effects("frobnicate") == ["walls: workspace"]
-    assert effects("curl example.org") == ["effects: reads nothing; writes nothing", "walls: opened (network: any host)"]
+    assert effects("curl example.org") == [
+        "effects: reads nothing; writes nothing",
+        "walls: opened (network: any host)",
+    ]
     assert effects("git push -f") == []
 
 

@@ -37,6 +37,7 @@ from harness.record import replace
 from harness.terminal.approver import TerminalApprover, nothing_to_advise
 from harness.terminal.console import Look
 from harness.terminal.keys import Event, Keyboard
+from harness.terminal.question import Usual
 from harness.terminal.screen import Screen
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
@@ -251,6 +252,7 @@ class Played:
         environment: Mapping[str, str] | None = None,
         offer: Callable[[Action, Verdict], Offer | str] | None = None,
         advise: Callable[[Action, Verdict], str] = nothing_to_advise,
+        usual: Usual = Usual(),  # noqa: B008 - it never changes
         dead_seconds: float = DEAD,
         noisy_seconds: float = 5.0,
         emulate: bool = True,
@@ -273,7 +275,7 @@ class Played:
         """What the shell writes while the program is suspended."""
         self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         look = look or Look(colour=True, repaints=True)
-        self.approver = self._approver(look, environment, offer, advise, dead_seconds, noisy_seconds)
+        self.approver = self._approver(look, environment, offer, advise, usual, dead_seconds, noisy_seconds)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._worker = threading.Thread(target=self._ask, daemon=True)
         self._reader.start()
@@ -284,6 +286,7 @@ class Played:
         environment: Mapping[str, str] | None,
         offer: Callable[[Action, Verdict], Offer | str] | None,
         advise: Callable[[Action, Verdict], str],
+        usual: Usual,
         dead_seconds: float,
         noisy_seconds: float,
     ) -> TerminalApprover:
@@ -309,6 +312,7 @@ class Played:
             environment=environment or {"PATH": os.defpath},
             offer=offer or self._about.offer,
             advise=advise,
+            usual=lambda: usual,
             dead_seconds=dead_seconds,
             descriptors=(self.slave, self.slave),
             keyboard_of=keyboard,

@@ -12,7 +12,7 @@ import pytest
 from question_scene import DEAD, Asked, Played, asked, at_once, command, from_outside, together
 from rows import all_rows
 
-from harness.actions import Action, Decision, Effects, ToolUse
+from harness.actions import Action, Decision, Effects, Opening, ToolUse
 from harness.grant_pattern import GrantScope
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
@@ -21,6 +21,7 @@ from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 from harness.terminal.console import Look
 from harness.terminal.keys import SURE_SECONDS
+from harness.terminal.question import Usual, usual_here
 
 pytestmark = pytest.mark.terminal
 
@@ -482,6 +483,95 @@ def test_advice_on_a_rule_is_shown_if_granting_is_impossible(root: str) -> None:
         rows = played.rows()
     where = rows.index("  a rule in p.toml does it:")
     assert rows[where + 1 : where + 3] == ["    [[rule]]", "    id = 'x'\\x1b[2J"]
+
+
+# Opening more for one call
+
+
+def _usual(about: Asked) -> Usual:
+    return usual_here(about.action.cwd, "kernel", about.policy)
+
+
+@at_once(
+    ("1", (Opening.NETWORK,), "leaves the walls: network: any host"),
+    ("2", (Opening.SOCKETS,), "leaves the walls: Unix sockets"),
+    ("3", (Opening.PLACES,), "leaves the walls: changes any protected place"),
+    ("4", tuple(Opening), "leaves the walls: network: any host; changes any protected place; Unix sockets"),
+)
+def test_opened_walls_are_shown_before_the_yes(touch: Asked, key: str, opens: tuple[Opening, ...], row: str) -> None:
+    with Played(touch, usual=_usual(touch), columns=120) as played:
+        played.wait_for("bash asks, in walls: workspace")
+        played.press("o")
+        played.wait_for("press 1 to 4; other keys go back")
+        played.press(key)
+        played.wait_for(row)
+        assert played.is_open
+        played.press("y")
+        approval = played.answer()
+    assert (approval.answer, approval.opens, approval.scope) == (Answer.YES, opens, None)
+
+
+@at_once(("\x1b[200~1\x1b[201~",), ("11",), ("\r",), ("y",), ("9",))
+def test_only_a_single_number_opens(touch: Asked, pasted: str) -> None:
+    with Played(touch, usual=_usual(touch)) as played:
+        played.press("o")
+        played.press(pasted)
+        played.wait_for("nothing is opened")
+        played.press("y")
+        assert played.answer().opens == ()
+
+
+@at_once(("o1y",), ("\x1b[200~o1\x1b[201~",), ("o\r1",))
+def test_pasted_keys_open_nothing(touch: Asked, pasted: str) -> None:
+    with Played(touch, usual=_usual(touch)) as played:
+        played.press(pasted)
+        assert played.is_open
+        assert "open for this one call" not in played.text()
+
+
+def test_hasty_number_after_the_key_opens_nothing(touch: Asked) -> None:
+    with Played(touch, usual=_usual(touch)) as played:
+        played.press("o")
+        played.go_on(0.06)
+        played.send("1")
+        assert played.is_open
+        assert "leaves the walls" not in played.text()
+
+
+def test_opened_call_cannot_be_granted_and_more_can_be_opened(touch: Asked) -> None:
+    with Played(touch, usual=_usual(touch), columns=40) as played:
+        played.press("o")
+        played.press("1")
+        played.wait_for("! leaves the walls: network: any host")
+        played.press("s")
+        played.wait_for("what you opened is for this call")
+        played.press("o")
+        played.wait_for("[1] Unix sockets")
+        played.press("1")
+        played.press("y")
+        assert played.answer().opens == (Opening.NETWORK, Opening.SOCKETS)
+
+
+def test_destroying_call_still_needs_its_word_after_more_was_opened(root: str) -> None:
+    about = command(root, "rm -rf src")
+    with Played(about, usual=_usual(about)) as played:
+        played.press("o")
+        played.press("2")
+        played.press("y")
+        played.wait_for("type destroy")
+        assert played.is_open
+
+
+def test_nothing_is_opened_for_edits_other_agents_and_unconfined_calls(root: str) -> None:
+    unconfined = command(root, "touch a", unconfined=True, justification="x")
+    edit = asked(root, "write_file", {"path": "a.py", "content": "x"})
+    for about in (unconfined, edit):
+        usual = usual_here(root, "kernel", about.policy)
+        with Played(about, usual=usual) as played:
+            played.rest()
+            assert "[o]" not in played.key_line()
+            played.press("o")
+            assert "open for this one call" not in played.text()
 
 
 def own_question(root: str, tool: str) -> Asked:

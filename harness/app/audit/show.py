@@ -41,6 +41,7 @@ from harness.terminal.tables import LEAST_WIDTH
 from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided
 from harness.text.amounts import count_of
 from harness.text.visible import visible, visible_line
+from harness.tool_kinds import Does, tool_kind
 
 _BESIDE_THE_TIME = " " * 10
 _WIDTH = 500
@@ -149,12 +150,8 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
     """Yield the lines of a call: the line that `run` shows, and further facts from the log below it."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
-    for tone, line in (
-        *_edits(call),
-        *_facets(call, full=full),
-        *change_lines(call, full=full),
-        *_connections(call, full=full),
-    ):
+    facts = (*_edits(call), *_facets(call, full=full), *_walls(call, full=full), *change_lines(call, full=full))
+    for tone, line in (*facts, *_connections(call, full=full)):
         yield Line(tone=tone, text=visible_line(line, 5_000 if full else _WIDTH))
     if full:
         yield from _whole_call(call)
@@ -243,6 +240,21 @@ def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
     total = call.decision.get("facet_count")
     if len(parts) >= MOST_FACETS and isinstance(total, int) and total > len(parts):
         yield Tone.WARNING, f"the log names {len(parts)} of {word(total)} parts"
+
+
+def _walls(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
+    """Yield a line with what left the walls of a command. With `full`, also with the level of other walls."""
+    effects = call.intent.get("effects")
+    if not isinstance(effects, dict) or tool_kind(call.tool).does is not Does.RUNS:
+        return
+    level, opened, missing = word(effects.get("level")), effects.get("opened"), word(effects.get("unheld"))
+    if isinstance(opened, list) and opened:
+        level = f"{level} ({'; '.join(map(word, opened))})"
+    if level and (full or opened or missing):
+        yield (
+            Tone.WARNING if opened or missing else Tone.QUIET,
+            f"walls: {level}{f', but {missing}' if missing else ''}",
+        )
 
 
 def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:
