@@ -59,6 +59,7 @@ from harness.sandbox import Machine
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 from harness.tools import builtin_tools
 from harness.tools.bash import BashTool
+from harness.tools.command_changes import CommandChanges
 from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
 
@@ -193,7 +194,9 @@ class Judging:
         self._root = root
         workspace = Workspace(str(root), str(root.parent.parent))
         walls = CommandWalls(workspace, machine=WHOLE)
-        commands = CommandRunner(workspace, environment={"PATH": os.environ["PATH"]}, walls=walls)
+        environment = {"PATH": os.environ["PATH"]}
+        changes = CommandChanges(str(root), str(folder / "trees"), environment)
+        commands = CommandRunner(workspace, environment=environment, walls=walls, changes=changes)
         _, *others = builtin_tools(workspace, environment={})
         self._tools: tuple[Tool, ...] = (_UnrunBash(BashTool(workspace, commands)), *others)
         self._log = ActionLog.open(str(folder / "log.jsonl"), sync=_unsynced)

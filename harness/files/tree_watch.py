@@ -54,6 +54,8 @@ class TreeWatch:
         """
         self.root = root
         self.problem = _problem(root, stores, environment)
+        self.seen_problem = self.problem
+        """Reason why the last `note` failed. Empty if it did not."""
         """Reason why this workspace is not watched at all. Empty if it is."""
         self.store = store_of(stores, root, limits)
         self._lock = threading.RLock()
@@ -87,8 +89,9 @@ class TreeWatch:
                 try:
                     last = self._look(uses_git=True)
                 except LookError as error:
-                    noted.problem = str(error)
+                    noted.problem = self.seen_problem = str(error)
                     return noted
+            self.seen_problem = ""
             noted.began_ns = last.began_ns
             self._notes.append(noted)
             return noted

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from harness.actions import Action, Effects
 from harness.errors import ChangedCodeError, ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
-from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
+from harness.gate.tool import ConfinedTool, PlacedTool, Tool, UndoneTool, said_by
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.policy.policy import Policy, denies_altogether
 from harness.policy.walls_here import WallsHere
+from harness.record import replace
 
 IN_PROCESS = "in process"
 """Confinement of a tool whose body is code of the harness itself, which runs in this process."""
@@ -59,7 +60,8 @@ class ToolRegistry:
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
         """Return the walls available to a granted program of the tool `name`."""
         if name in self._walls:
-            return self._walls[name].walls_here(policy, name)
+            walls, tool = self._walls[name].walls_here(policy, name), self._tools[name]
+            return replace(walls, undo=tool.undo) if isinstance(tool, UndoneTool) else walls
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
     def check_place(self) -> None:

@@ -14,7 +14,7 @@ from harness.log.schema import extra_problem
 from harness.messages import Attachment, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.policy import Policy
-from harness.policy.walls_here import WallsHere
+from harness.policy.walls_here import Undo, WallsHere
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
@@ -242,6 +242,16 @@ class ChangingTool(Protocol):
 
         `policy` tells which files are denied: their content is never stored. Raises no exception.
         """
+        ...
+
+
+@runtime_checkable
+class UndoneTool(Protocol):
+    """A tool whose changes undo can take back, with exceptions."""
+
+    @property
+    def undo(self) -> Undo:
+        """The changes that undo can take back, as of the last look."""
         ...
 
 

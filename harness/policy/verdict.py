@@ -28,7 +28,7 @@ from harness.actions import (
 )
 from harness.policy.built_in import Severity, inspect_facet, names_protected
 from harness.policy.destruction import destroys
-from harness.policy.effects import effects_of, is_bounded
+from harness.policy.effects import DEFAULT_WRITE, effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
@@ -208,10 +208,7 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
     )
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not _is_held_by_walls(action, verdict):
-        rules = tuple(rule for rule in policy.rules if not rule.walled)
-        defaults = tuple(replace(default, in_walls=False) for default in policy.defaults)
-        unwalled = replace(policy, rules=rules, defaults=defaults)
-        return _verdict(unwalled, action, suspended, hides=hides, walls=walls)
+        return _verdict(_with_fewer_walled(policy, verdict), action, suspended, hides=hides, walls=walls)
     if not judge.left_out or decision > Decision.CONFIRM:
         return verdict
     if not effects.looks_only or effects.enforcement is Enforcement.OFF or len(judge.left_out) > MOST_LEFT_OUT:
@@ -220,12 +217,31 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
     return replace(verdict, effects=hiding)
 
 
+def _with_fewer_walled(policy: Policy, verdict: Verdict) -> Policy:
+    """Return `policy` without the rules that open more than the workspace to commands inside walls.
+
+    If the verdict needed none of these, return it without all rules for commands inside walls.
+    """
+    opening = {rule for rule in verdict.walled if rule.opens.reaches or set(rule.opens.write) - set(DEFAULT_WRITE)}
+    if opening:
+        return replace(policy, rules=tuple(rule for rule in policy.rules if rule not in opening))
+    rules = tuple(rule for rule in policy.rules if not rule.walled)
+    return replace(policy, rules=rules, defaults=tuple(replace(each, in_walls=False) for each in policy.defaults))
+
+
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
     """Return whether walls limit each program granted inside walls to its grant. True without such programs.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
-    walled, effects = verdict.walled, verdict.effects
+    effects = verdict.effects
+    walled = [
+        rule
+        for facet in verdict.facets
+        if isinstance(facet.facet, Command | Opaque)
+        for rule in facet.rules
+        if rule.walled
+    ]
     if not walled:
         return True
     if effects.enforcement is Enforcement.OFF:
@@ -403,6 +419,8 @@ class _Judge:
         )
         if not autos:
             return self._without_walls(facet, covering) if covering else None
+        if not all(rule.any_words for rule in autos):  # a rule for these words says what is opened to them
+            autos = tuple(rule for rule in autos if not rule.any_words)
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
         defaults = self._of_other_files(facet, autos)
@@ -544,7 +562,7 @@ class _Judge:
         if part is None or not isinstance(facet, PathAccess):
             return False
         if built_in.by == "built-in protected":
-            is_held = not names_protected(facet)
+            is_held = self._walls.holds and not names_protected(facet)
         else:
             is_held = built_in.by == "built-in outside" and not facet.closed and walls_decide(part, facet)
         return is_held and _is_in_walls(self._by_auto_rules(part) or self._by_default(part))

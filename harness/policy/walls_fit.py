@@ -19,7 +19,7 @@ from harness.regex import regex
 
 GIT_HISTORY = "cannot be undone: git history"
 """Reason for a command that changes a repository's commits, branches or settings."""
-_SYSTEM = tuple("/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store".split())
+_SYSTEM = tuple("/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /var/lib /var/cache /var/www".split())
 """Folders of the system, which every command inside the walls can read."""
 _SECRETS_OF_SYSTEM = tuple(
     "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh /etc/ssl/private".split()
@@ -33,6 +33,8 @@ _GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 """Global options of git with their value in the next word."""
 _TAKES_IGNORED = regex(r"-[a-zA-Z]*[xX]")
 """Options of `git clean` that also remove ignored files."""
+_PLAIN_PATH = regex(r"[\w./~@%+,:=-]+")
+"""Words that look like a path. A script of sed or a line of code rarely does."""
 _LOOPBACK = regex(r"(?:localhost|127\.0\.0\.1)(?::\d+)?")
 _REACHES = frozenset(
     "curl wget ssh scp sftp rsync ftp telnet nc ncat netcat socat ping dig nslookup host gh glab apt apt-get dnf yum apk brew "
@@ -89,7 +91,9 @@ def walls_decide(part: Command | Opaque, path: PathAccess) -> bool:
 
 
 def _is_in_code(part: Command | Opaque, path: PathAccess) -> bool:
-    """Return whether a path is only a piece of a word, or of text for an interpreter."""
+    """Return whether a path is only a piece of a word, part of a script, or of text for an interpreter."""
+    if _PLAIN_PATH.fullmatch(path.written) is None:
+        return True
     if isinstance(part, Opaque):
         return part.given_to is not None or path.place is Place.ABOVE
     values = (word.partition("=")[2] for word in part.argv if word.startswith("-"))

@@ -33,6 +33,8 @@ class WallsHere(Record):
     """Names in the workspace of such files that these walls can neither hide nor write-protect."""
     forbidden: tuple[str, ...] | None = ()
     """Names in the workspace of all files that a rule forbids to write, or asks about. `None` if they are unknown."""
+    holds: bool = True
+    """Whether protected places in the workspace can be kept read-only."""
     by_host: bool = True
     """Whether a command can be limited to some hosts."""
     undo: Undo = Undo()

@@ -28,6 +28,7 @@ from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
 from harness.messages import ToolCall
 from harness.model import ToolSpec
+from harness.policy.walls_here import Undo
 from harness.record import Record
 from harness.shell.disk import Witness
 from harness.text.visible import one_line, visible, visible_line
@@ -98,6 +99,11 @@ class BashTool:
         self.walls = self._commands.walls
         self.note_files = self._commands.note_files
         self.spec = _spec(self._commands.seconds)
+
+    @property
+    def undo(self) -> Undo:
+        """The changes by commands that undo can take back."""
+        return self._commands.undo
 
     @property
     def places(self) -> ProtectedPlaces:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.actions import Effects, Enforcement
 from harness.gate.tool import CompareFiles
 from harness.policy.policy import Policy
+from harness.policy.walls_here import Undo
 
 if TYPE_CHECKING:
     from harness.tools.command_looks import CommandLooks
@@ -30,6 +31,11 @@ class CommandChanges:
         from harness.tools.command_looks import CommandLooks
 
         return CommandLooks(*self._place)
+
+    @property
+    def undo(self) -> Undo:
+        """The changes that undo can take back."""
+        return self._looks.undo
 
     def look_ahead(self, policy: Policy) -> None:
         """Look at the files on another thread, so that the first command does not wait. `policy` is the one in force."""

@@ -13,6 +13,7 @@ from harness.gate.tool import CompareFiles
 from harness.paths import TreeNames
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
+from harness.policy.walls_here import Undo
 
 
 class CommandLooks:
@@ -25,6 +26,12 @@ class CommandLooks:
         """
         self._denied = DeniedFiles(root)
         self._watch = TreeWatch(root, stores, denied=self._denied, environment=environment)
+
+    @property
+    def undo(self) -> Undo:
+        """The changes that undo can take back, as of the last look."""
+        left_out = (f"{self._watch.root}/{place.path}" for place in self._watch.left_out)
+        return Undo(missing=self._watch.seen_problem, left_out=tuple(left_out))
 
     def look_ahead(self, policy: Policy) -> None:
         """Look at the files early. `policy` tells which of them are denied."""

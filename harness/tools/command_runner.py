@@ -18,6 +18,7 @@ from harness.gate.tool import CompareFiles, Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus
 from harness.policy.policy import Policy
+from harness.policy.walls_here import Undo
 from harness.process.environment import (
     at_a_terminal,
     cache_variables,
@@ -130,6 +131,11 @@ class CommandRunner:
             pace=self._pace,
             changes=self._changes,
         )
+
+    @property
+    def undo(self) -> Undo:
+        """The changes by commands that undo can take back."""
+        return Undo(missing="changes by commands are not kept") if self._changes is None else self._changes.undo
 
     def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files of the workspace right before a command (see gate.tool.ChangingTool)."""

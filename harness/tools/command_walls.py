@@ -163,7 +163,13 @@ class CommandWalls:
         root = self._workspace.root
         if not self.confines:
             return WallsHere(root=root, confines=False, missing=self.level, by_host=False)
-        walls = WallsHere(root=root, confines=False, hides=not _is_in_any(root, _NO_PLACES), by_host=self._by_host)
+        walls = WallsHere(
+            root=root,
+            confines=False,
+            hides=not _is_in_any(root, _NO_PLACES),
+            holds=hides_where_it_may_write(self._machine),
+            by_host=self._by_host,
+        )
         rules = rules_about_files(policy, tool)
         tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
         if not tree.is_whole:

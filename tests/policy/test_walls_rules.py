@@ -14,7 +14,7 @@ from places import shell_word
 from rows import all_rows
 
 from harness.actions import Action, Decision, Enforcement
-from harness.grant_pattern import EVERY_FILE, GrantScope
+from harness.grant_pattern import EVERY_FILE, GrantPattern, GrantScope
 from harness.policy.grant_offers import all_edits, any_command
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
@@ -191,6 +191,7 @@ argv = ARGV
         ('["rm", "..."]', "rm -rf src/deep", "workspace"),
         ('["rm", "..."]', "rm -rf ../other", "confirm"),
         ('["sudo", "..."]', "sudo ls", "confirm"),
+        ('["sed", "..."]', "sed -i '/self.add(x)/i \\\\  y' src/app.py", "workspace"),
     ],
 )
 def test_rule_with_walls_covers_its_commands(argv: str, command: str, word: str, world: World) -> None:
@@ -209,6 +210,33 @@ def test_opened_rule_gets_its_network_and_nothing_else_in_the_line_does(world: W
     assert set(alone.effects.granted) == {".", "~/.cache/pip"}
     assert evaluate(policy, world.action("make")).decision is Decision.AUTO
     assert evaluate(policy, world.action("make && pip install x")).decision is Decision.CONFIRM
+
+
+def test_grant_with_the_network_beside_the_mode_asks_about_nothing_more(world: World, mode: Policy) -> None:
+    """A line that runs in the mode still runs once a person granted one of its programs more."""
+    action = action_of(world, f"cat > x.py <<E{RETURN}1{RETURN}E{RETURN}python3 x.py && make")
+    pattern = GrantPattern(
+        tools=("bash",), argv=("python3",), write=(".",), network=True, folder=world.workspace.root, program=True
+    )
+    origin = Origin(file=SESSION_GRANTS, line=1)
+    granted = with_grants(mode, [Grant(id="g", scope=GrantScope.SESSION, pattern=pattern, origin=origin)])
+    alone = action_of(world, "python3 x.py")
+    verdicts = [evaluate(granted, each) for each in (action, alone)]
+    assert [(verdict.decision, verdict.effects.network) for verdict in verdicts] == [
+        (Decision.AUTO, False),
+        (Decision.AUTO, True),
+    ]
+
+
+def test_protected_places_below_a_folder_ask_where_the_walls_cannot_hold_them(
+    world: World, workspace_policy: Policy
+) -> None:
+    action = world.action("tar xf archive.tar -C .github/..")
+    walls = WallsHere(root=world.workspace.root, confines=True)
+    decisions = [
+        evaluate(workspace_policy, action, walls=each).decision for each in (walls, replace(walls, holds=False))
+    ]
+    assert decisions == [Decision.AUTO, Decision.CONFIRM]
 
 
 def test_order_of_rules_changes_nothing_and_a_deny_never_loosens(world: World) -> None:
