@@ -7,9 +7,9 @@ run, by the real tool, in the walls of one level:
 - `namespaces`, `bubblewrap`, `landlock`: this machine without the levels before it in this list
 - `control`: what runs in the best walls, without any. A row that has no effect then proves nothing about walls.
 
-What a writer may do without namespaces, by the marks of second_wall_attempts.txt, is counted apart as known.
-Landlock alone cannot hide a file where it may write, and then nothing but readers runs unasked. So the workspace of the
-last level has no denied files.
+Counted apart as known is what a writer may do without namespaces by the marks of second_wall_attempts.txt, and at the
+last level a change of a protected place that the result of the call reports. Landlock alone cannot hide a file where it
+may write, and then nothing but readers runs unasked. So the workspace of that level has no denied files.
 
 An effect is held against the walls if it is not a change of the workspace or of the private temporary folder, or if it
 is one of a protected place or of a denied file there, or if the content of a denied file is printed or copied.
@@ -146,7 +146,7 @@ class Pass:
                 kinds = sorted({kind.name for kind, _ in beyond})
                 told = [[kind.name, what] for kind, what in beyond[:5]]
                 row = {"origin": attempt.origin, "command": command, "kinds": kinds, "effects": told}
-                known = self._name in LEVELS[1:] and all(kind is attempt.open_to_writer for kind, _ in beyond)
+                known = all(self._is_known(attempt, kind, path, output) for kind, path in beyond)
                 report["known" if known else "beyond"].append(row | {"output": output[-300:]})
         return report
 
@@ -190,6 +190,12 @@ class Pass:
             return True  # git makes and removes names in it
         kept = any(inside == name or inside.startswith(f"{name}/") for name in self._kept)
         return path == WORKSPACE or (inside != path and not kept)
+
+    def _is_known(self, attempt: Attempt, kind: Kind, path: str, output: str) -> bool:
+        """Return whether it is said of a level that it cannot hold an effect."""
+        if self._name == LEVELS[-1] and kind is Kind.FILES and path.startswith(f"{WORKSPACE}/"):
+            return "[protected places changed: " in output  # they are looked at afterwards
+        return self._name in LEVELS[1:] and kind is attempt.open_to_writer
 
     def _copies(self, output: str, effects: Sequence[tuple[Kind, str]]) -> Iterator[str]:
         """Yield the places where the content of a denied file is seen, besides the files themselves."""
