@@ -16,7 +16,7 @@ Each way judges a task from its beginning, in order, by the real gate with the s
     grants  each question is answered with the widest grant inside walls that it offers; one with the network only if it
             offers no other
     walls   every question is answered with yes, in the mode `walls`
-    opened  the same, and each question is answered as in `grants`
+    opened  in the mode `walls`, and each question is answered as in `grants`
 
 The workspace is a temporary git repository with one commit. Its files are those of `has`, or else every file inside that
 a command reads before another writes it, by the harness's own reading of the commands. A permitted command is not run:
@@ -35,7 +35,6 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from harness.actions import Access, Action, Command, Effects, JsonValue, Opaque, PathAccess, Place
@@ -335,7 +334,6 @@ def _short_place(path: PathAccess) -> str:
     return "/".join(path.real.split("/")[:3])
 
 
-@cache
 def count_task(task: RecordedTask, way: str, policy: Policy, files: Sequence[str] | None = None) -> TaskCount:
     """Return the questions of a task in a way. `files` are those at the beginning (default: those of the task)."""
     with tempfile.TemporaryDirectory() as folder:

@@ -158,7 +158,7 @@ class CommandWalls:
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the walls that this machine can put around a granted program, in the workspace as it is now."""
         from harness.files.tree_listing import NOTHING_LISTED
-        from harness.tools.forbidden_files import excepted_folders, rules_about_files
+        from harness.tools.forbidden_files import excepted_folders, is_of_git, rules_about_files
 
         root = self._workspace.root
         if not self.confines:
@@ -180,7 +180,7 @@ class CommandWalls:
         unread, unwritten = self._forbidden(rules, tree)
         walls = replace(walls, forbidden=unwritten.files)
         if not walls.hides or not hides_where_it_may_write(self._machine):
-            exposed = tuple(sorted({*unread.files, *unwritten.files}))
+            exposed = tuple(sorted(name for name in {*unread.files, *unwritten.files} if not is_of_git(name)))
             missing = self._not_hidden()
             if len(exposed) > MOST_EXPOSED:
                 more = max(unread, unwritten, key=lambda files: len(files.files))

@@ -62,12 +62,21 @@ class ForbiddenFiles(Record):
 def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
     """Return the files among `names` that rules forbid for `access`, or ask about.
 
-    `with_any_name` returns such names.
+    `with_any_name` returns such names. Reading leaves out git's settings: git fails where it cannot read them. A command
+    that names them is still judged by the rules.
     """
     matched_names = _match_names(rules, access, names)
+    if access is Access.READ:
+        matched_names = {name: rule for name, rule in matched_names.items() if not is_of_git(name)}
     files = tuple(name for name in matched_names if not _is_any_name(name))
     rule = matched_names[files[0]] if files else next(iter(matched_names.values()), None)
     return ForbiddenFiles(files=files, places=_fewest_places(matched_names, names), rule=rule)
+
+
+def is_of_git(name: str) -> bool:
+    """Return whether git reads a file for its settings, in the git folder of a repository or of its submodules."""
+    _, in_git, rest = f"/{name}".rpartition("/.git/")
+    return bool(in_git) and (rest.startswith("modules/") or rest in ("config", "config.worktree"))
 
 
 def _match_names(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str, Rule]:

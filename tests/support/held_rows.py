@@ -39,14 +39,13 @@ from second_wall_attempts import ENDLESS, LEFT_OUT, Attempt, Kind, own, rewritte
 from second_wall_files import HIDDEN_CONTENT, HOME, WORKSPACE, build  # noqa: E402
 
 if TYPE_CHECKING:
-    from harness.policy.policy import Policy
     from harness.sandbox import Machine
     from harness.tools.bash import BashTool
 
 LEVELS = ("bubblewrap", "landlock")
 PASSES = ("control", *LEVELS)
-POLICIES = ("walls",)
-"""The default policy, with `bash = "walls"`."""
+POLICIES = ("walls", "workspace")
+"""The default policy in the mode `walls`, and the shipped policy `workspace`."""
 DENIED = (".env", "config/.env.local", "server.pem")
 PROTECTED = (".git/hooks", ".git/config", ".github", ".vscode")
 SECONDS, ENDLESS_SECONDS, WHOLE_SECONDS = 20.0, 1.0, 3600.0
@@ -105,8 +104,10 @@ class Pass:
 
         from harness.gate.approval import deny_all
         from harness.gate.gate import Gate
+        from harness.gate.grants_in_force import WALLS
         from harness.gate.registry import ToolRegistry
         from harness.log.action_log import ActionLog
+        from harness.policy.loader import load_policy
 
         self._name, self._is_control = name, name == "control"
         build()
@@ -116,11 +117,13 @@ class Pass:
             os.unlink(f"{WORKSPACE}/{missing}")
         self._kept = (*PROTECTED, *denied)
         os.makedirs(STATE)
-        loaded = _policy(policy)
+        loaded = load_policy("default" if policy == "walls" else policy)
         log = ActionLog.open(f"{STATE}/log.jsonl", sync=lambda _: None)
         log.append("session_started", {"harness": "test", "policy_sha256": loaded.sha256})
         self._tool, self._temporary = _tool(_machine(LEVELS[0] if self._is_control else name))
         self._gate = Gate(policy=loaded, approver=deny_all, log=log, tools=ToolRegistry((self._tool,)))
+        if policy == "walls":
+            self._gate.grants.set_mode(WALLS)
         self._number = 0
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all
@@ -217,16 +220,6 @@ def _machine(level: str) -> Machine:
     from harness.sandbox.machine import probe
 
     return replace(probe(), bubblewrap="" if level == LEVELS[-1] else "/usr/bin/bwrap")
-
-
-def _policy(name: str) -> Policy:
-    """Return a policy by its name in POLICIES."""
-    from harness.policy.loader import parse_policy, shipped_policy_path
-
-    text = Path(shipped_policy_path("default")).read_bytes()
-    in_walls = text.replace(b'bash       = "confirm"', b'bash       = "walls"')
-    assert in_walls != text
-    return parse_policy(in_walls, f"{name}.toml")
 
 
 def _tool(machine: Machine) -> tuple[BashTool, str]:

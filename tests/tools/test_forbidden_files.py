@@ -7,7 +7,7 @@ from pathlib import Path
 from rows import all_rows
 
 from harness.actions import Access
-from harness.policy.loader import parse_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
 from harness.tools.forbidden_files import excepted_folders, forbidden_files, rules_about_files, with_any_name
 
@@ -67,3 +67,18 @@ def test_rules_about_files_list_the_forbidden_ones(policy: bytes, files: str, me
 )
 def test_excepted_folders_are_listed(policy: bytes, left_out: set[str]) -> None:
     assert excepted_folders(rules_about_files(parsed(policy), "bash")) == left_out
+
+
+def test_settings_of_git_are_not_hidden_since_git_reads_them() -> None:
+    names = [
+        ".env",
+        ".git/config",
+        ".git/config.worktree",
+        ".git/modules/a/config",
+        "sub/.git/config",
+        "config.worktree",
+    ]
+    rules = rules_about_files(load_policy("workspace"), "bash")
+    every = with_any_name(names, ["", ".git", ".git/modules", ".git/modules/a", "sub", "sub/.git"])
+    assert forbidden_files(rules, Access.READ, every).places == (".env", "config.worktree")
+    assert ".git/config" in forbidden_files(rules, Access.WRITE, every).files
