@@ -13,6 +13,7 @@ MAX_CONTENT_BYTES = 10_000_000
 MAX_UNTRACKED_FILES = 10_000
 MAX_UNTRACKED_BYTES = 200_000_000
 _ALWAYS_BUILT = frozenset(("node_modules", "__pycache__", ".tox", ".nox"))
+_NEVER_COUNTED = _ALWAYS_BUILT | {".git"}
 _BUILT_IF_IGNORED = frozenset(("target", "dist", "build", "out", "vendor", ".next"))
 _BUILD_FOLDER = "build folder"
 _CACHE_MARK = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -40,6 +41,21 @@ def why_left_out(folder: int, path: str, index: GitIndex | None, *, is_measured:
         if size > MAX_UNTRACKED_BYTES:
             return f"untracked, more than {MAX_UNTRACKED_BYTES // 1_000_000} MB"
     return ""
+
+
+def has_more_names(root: str, max_names: int) -> bool:
+    """Return whether there are more files and folders below `root` than `max_names`, except in folders always left out."""
+    waiting, count = [root], 0
+    while waiting and count <= max_names:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False) and entry.name not in _NEVER_COUNTED:
+                        waiting.append(entry.path)
+        except OSError:
+            continue  # closed, or removed just now
+    return count > max_names
 
 
 def _is_there(folder: int, name: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
 from harness.files.git_index import GitIndex
-from harness.files.left_out import MAX_DEPTH, why_left_out
+from harness.files.left_out import MAX_DEPTH, has_more_names, why_left_out
 from harness.files.tree_changes import LeftOut
 from harness.record import Record
 
@@ -80,6 +80,10 @@ class LookError(Exception):
     """Raised if a tree cannot be looked at. The text is the reason."""
 
 
+class TooManyFilesError(LookError):
+    """Raised if a tree has too many files. Another look would find as many."""
+
+
 class Keeps(Protocol):
     """Keeps the contents of files during a look."""
 
@@ -131,7 +135,7 @@ class TreeTable:
         self.left_out: dict[str, LeftOut] = {}
         """Paths that are not watched, by path."""
         self._indexes: dict[str, GitIndex | None] = {}
-        self._is_first = self._uses_git = False
+        self._is_first = self._uses_git = self._is_blind = False
         self._reads = 0
         self._device = 0
         self._sure_before = self._coarse_before = 0
@@ -160,6 +164,11 @@ class TreeTable:
                 self._device = status.st_dev
                 if self._top is None:
                     self._top = _Folder(status)
+                    # So that no content is read if there are too many files. Folders that are left out do not count.
+                    self._is_blind = has_more_names(self.root, self._max_files)
+                    if self._is_blind:
+                        self._look_into(self._top, descriptor, "", None, 0)
+                        self._is_blind = False
                 self._look_into(self._top, descriptor, "", None, 0)
             finally:
                 os.close(descriptor)
@@ -178,6 +187,7 @@ class TreeTable:
     def forget(self) -> None:
         """Empty the table."""
         self._top, self._count, self.left_out, self._indexes = None, 0, {}, {}
+        self._is_blind = False
 
     def contents(self) -> Iterator[tuple[str, Content]]:
         """Yield path and content of each file and link in the table."""
@@ -395,7 +405,7 @@ class TreeTable:
         if stamp is not None and stamp == _stamp(status) and name not in folder.unsure:
             return
         before = None if stamp is None else PathLook(stamp, folder.contents[name])
-        content: Content | None = self._id_in_git(path, status, place)
+        content: Content | None = _UNREAD if self._is_blind else self._id_in_git(path, status, place)
         if content is None:
             try:
                 content, status = self._keeps.content_of(descriptor, path, status)
@@ -406,7 +416,8 @@ class TreeTable:
             self._add(1)
         after = PathLook(_stamp(status), content)
         folder.files[name], folder.contents[name] = after.stamp, content
-        (folder.unsure.discard if self._is_sure(status.st_ctime_ns) else folder.unsure.add)(name)
+        is_sure = self._is_sure(status.st_ctime_ns) and not self._is_blind
+        (folder.unsure.discard if is_sure else folder.unsure.add)(name)
         if before != after:
             self._differ(path, before, after)
         self.left_out.pop(path, None)
@@ -440,12 +451,15 @@ class TreeTable:
     def _add(self, count: int) -> None:
         self._count += count
         if self._count > self._max_files:
-            raise LookError(f"more than {self._max_files:,} files")
+            raise TooManyFilesError(f"more than {self._max_files:,} files")
 
     def _differ(self, path: str, before: PathLook | None, after: PathLook | None) -> None:
         if not self._is_first:
             earlier = self._differences.get(path)
             self._differences[path] = (before if earlier is None else earlier[0], after)
+
+
+_UNREAD = Unkept(reason="not read yet")
 
 
 class _ClosedError(Exception):

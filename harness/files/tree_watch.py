@@ -16,7 +16,18 @@ from harness.files.git_index import GitIndex, git_program, index_around
 from harness.files.left_out import MAX_CONTENT_BYTES
 from harness.files.segments import SegmentStore, StoreLimits
 from harness.files.tree_changes import ABSENT, LeftOut, PathKind, PathState, TreeChanges, kind_of, sorted_changes
-from harness.files.tree_looks import Content, Difference, LinkText, LookError, PathLook, TreeLook, TreeTable, Unkept
+from harness.files.tree_looks import (
+    MAX_FILES,
+    Content,
+    Difference,
+    LinkText,
+    LookError,
+    PathLook,
+    TooManyFilesError,
+    TreeLook,
+    TreeTable,
+    Unkept,
+)
 from harness.paths import is_within
 from harness.safe_files import NEW_FILE, read_small
 
@@ -46,6 +57,7 @@ class TreeWatch:
         environment: Mapping[str, str],
         denied: Callable[[str], bool] = lambda path: False,  # noqa: ARG005
         limits: StoreLimits | None = None,
+        max_files: int = MAX_FILES,
     ) -> None:
         """Watch the absolute, resolved folder `root`, and keep contents in the folder `stores`, which is created.
 
@@ -60,7 +72,7 @@ class TreeWatch:
         self.store = store_of(stores, root, limits)
         self._lock = threading.RLock()
         self._contents = _Contents(root, stores, self.store, denied, environment)
-        self._tree = TreeTable(root, self._contents)
+        self._tree = TreeTable(root, self._contents, max_files=max_files)
         self._notes: list[NotedTree] = []
         self._last: TreeLook | None = None
         self._lost_segments = 0
@@ -132,6 +144,8 @@ class TreeWatch:
             for noted in self._notes:
                 noted.problem = str(error)
             self._notes.clear()
+            if isinstance(error, TooManyFilesError):
+                self.problem = str(error)
             raise
         for noted in self._notes:
             noted.add(look)

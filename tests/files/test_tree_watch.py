@@ -17,8 +17,8 @@ from places import ROOT
 from undo_world import ENVIRONMENT, NO_DISK_LIMIT
 
 from harness.files.tree_changes import PathKind, TreeChanges, TreeCounts
-from harness.files.tree_looks import LookError, TreeTable
-from harness.files.tree_watch import DENIED, TreeWatch, _Contents
+from harness.files.tree_looks import MAX_FILES
+from harness.files.tree_watch import DENIED, TreeWatch
 
 
 def nothing_denied(path: str) -> bool:
@@ -55,9 +55,14 @@ class Place:
         while os.stat(probe).st_ctime_ns <= deadline:
             probe.write_text("")
 
-    def watch(self) -> TreeWatch:
+    def watch(self, max_files: int = MAX_FILES) -> TreeWatch:
         return TreeWatch(
-            str(self.root), str(self.stores), denied=self.denied, environment=ENVIRONMENT, limits=NO_DISK_LIMIT
+            str(self.root),
+            str(self.stores),
+            denied=self.denied,
+            environment=ENVIRONMENT,
+            limits=NO_DISK_LIMIT,
+            max_files=max_files,
         )
 
     def changes(self, script: str, watch: TreeWatch | None = None) -> TreeChanges:
@@ -235,10 +240,24 @@ def test_home_and_too_many_files_are_not_watched(place: Place, tmp_path: Path) -
     around = TreeWatch(os.path.realpath(tmp_path), str(place.stores), environment=ENVIRONMENT, limits=NO_DISK_LIMIT)
     assert around.note().compared().problem == "the workspace holds the folder of earlier contents"
     place.bash("for n in $(seq 50); do echo > $n; done")
-    watch = place.watch()
-    contents = _Contents(str(place.root), str(place.stores), watch.store, nothing_denied, ENVIRONMENT)
-    with pytest.raises(LookError, match="more than 40 files"):
-        TreeTable(str(place.root), contents, max_files=40).look(uses_git=True)
+    assert place.watch(max_files=40).note().compared().problem == "more than 40 files"
+    assert not place.stores.exists(), "a content was read in vain"
+
+
+def test_folders_that_are_left_out_do_not_count(place: Place) -> None:
+    place.bash("mkdir venv; touch venv/pyvenv.cfg; for n in $(seq 50); do echo > venv/$n; done; echo 0 > f")
+    changes = place.changes("echo 1 > f", watch := place.watch(max_files=40))
+    assert told(changes) == ["f file file"]
+    assert watch.store.get(str(changes.changes[0].before.sha256)) == b"0\n"
+
+
+def test_watch_ends_with_too_many_new_files(place: Place) -> None:
+    watch = place.watch(max_files=40)
+    noted, other = watch.note(), watch.note()
+    place.bash("for n in $(seq 50); do echo > $n; done")
+    assert [each.compared().problem for each in (noted, other)] == ["more than 40 files"] * 2
+    place.bash("rm *")
+    assert watch.note().compared().problem == "more than 40 files"
 
 
 def test_folder_that_was_closed_does_not_count_as_removed() -> None:
