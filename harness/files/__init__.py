@@ -17,7 +17,7 @@ They rest on:
     tree_watch.py              changes of all files by a command: a look before it and one after; with tree_looks.py,
                                left_out.py, tree_changes.py, segments.py, git_index.py and git_contents.py
     tree_undo.py               plan to take back changes of commands; undo_run.py carries it out, with undo_journal.py,
-                               path_states.py and renames.py
+                               path_states.py and file_calls.py
     baselines.py               files that the model has read in this session
     trees.py, repository.py    names of files below a folder, and the git settings that apply there
 

@@ -140,9 +140,10 @@ class TreeWatch:
             self._last = None
             look = self._tree.look(uses_git=uses_git)
             self._commit()
-        except LookError as error:
+        except BaseException as error:
+            # The table is empty: differences from before are lost.
             for noted in self._notes:
-                noted.problem = str(error)
+                noted.problem = str(error) or "the look was interrupted"
             self._notes.clear()
             if isinstance(error, TooManyFilesError):
                 self.problem = str(error)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from harness.files.atomic import NotKeptError, take_over
+from harness.files.file_calls import exchange, rename_to_free, sync_file_system
 from harness.files.folders import open_folder
 from harness.files.path_states import UNREADABLE, open_below, state_below, state_in
-from harness.files.renames import exchange, rename_to_free
 from harness.files.segments import SegmentStore
 from harness.files.tree_changes import ABSENT, PathChange, PathKind, PathState, TreeChanges
 from harness.files.tree_undo import UndoPlan, UndoStep, Untouched
@@ -25,6 +25,8 @@ from harness.record import Record, replace
 from harness.safe_files import NEW_FILE, sync_names, write_whole
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_SYNCED_FILES = 100
+"""Maximum number of steps whose files are synced one by one. Of more, the file system is synced once, at the end."""
 _CHANGED = "changed just now"
 _NO_CONTENT = "its earlier content is no longer kept"
 _SET_ID = 0o7000
@@ -128,6 +130,7 @@ class _Run:
         self._content_of = content_of
         self._pause = pause
         self._root = -1
+        self._syncs_at_end = len(journal.steps) > _MAX_SYNCED_FILES
         self._reasons: dict[int, str] = {}
         """Reason for each step that was not carried out, by number."""
 
@@ -313,7 +316,8 @@ class _Run:
             if step.present.kind is PathKind.FILE:
                 take_over(folder, name, descriptor, os.stat(name, dir_fd=folder, follow_symlinks=False))
             os.fchmod(descriptor, step.goal.mode & ~_SET_ID)
-            os.fsync(descriptor)
+            if not self._syncs_at_end:
+                os.fsync(descriptor)
         except BaseException as error:
             if isinstance(error, Exception):
                 os.unlink(temporary, dir_fd=folder)
@@ -441,6 +445,13 @@ class _Run:
             else:
                 reason = self._reasons.get(number, _CHANGED)
                 untouched.append(Untouched(path=step.path, reason=reason, call=step.call))
+        if self._syncs_at_end:
+            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root)
+            try:
+                sync_file_system(readable)
+            finally:
+                os.close(readable)
+            folders.clear()
         for path in folders:
             sync_names(os.path.join(self._journal.root, path))
         return UndoResult(

@@ -87,6 +87,14 @@ def test_calls_are_taken_back_by_number_and_all(scene: Scene) -> None:
     assert sorted(snapshot(scene.root)) == ["f", "g"]
 
 
+def test_many_files_are_taken_back(scene: Scene) -> None:
+    scene.bash("mkdir d; for n in $(seq 300); do echo $n > d/$n; done")
+    before = snapshot(scene.root)
+    scene.call("for n in $(seq 300); do echo new > d/new$n; done; echo 1 | tee d/[0-9]* > /dev/null; rm d/1*")
+    assert len(scene.undo()[0]) == 600
+    assert snapshot(scene.root) == before
+
+
 def test_undo_is_a_call_that_can_be_undone(scene: Scene) -> None:
     scene.bash("mkdir -p d/e; echo 0 > d/f; ln -s f d/l; chmod 750 d/e")
     before = snapshot(scene.root)

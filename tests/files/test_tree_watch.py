@@ -244,6 +244,28 @@ def test_home_and_too_many_files_are_not_watched(place: Place, tmp_path: Path) -
     assert not place.stores.exists(), "a content was read in vain"
 
 
+def test_interrupted_look_does_not_hide_changes(place: Place) -> None:
+    """The table is lost with it, and so is the comparison of a command that runs meanwhile."""
+    is_interrupted = [False]
+
+    def interrupt(path: str) -> bool:
+        if is_interrupted[0]:
+            raise KeyboardInterrupt
+        return False
+
+    place.denied = interrupt
+    place.bash("echo 0 > f")
+    watch = place.watch()
+    noted = watch.note()
+    place.bash("echo 1 > f")
+    is_interrupted[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        watch.look_ahead()
+    is_interrupted[0] = False
+    assert noted.compared().problem == "the look was interrupted"
+    assert told(place.changes("echo 2 > f", watch)) == ["f file file"]
+
+
 def test_folders_that_are_left_out_do_not_count(place: Place) -> None:
     place.bash("mkdir venv; touch venv/pyvenv.cfg; for n in $(seq 50); do echo > venv/$n; done; echo 0 > f")
     changes = place.changes("echo 1 > f", watch := place.watch(max_files=40))

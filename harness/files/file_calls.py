@@ -1,4 +1,4 @@
-"""Renames in an open folder that overwrite nothing: exchange two names, or give a name that is free (renameat2(2))."""
+"""System calls that Python does not have: renames that overwrite nothing (renameat2(2)), and syncing a file system."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 @cache
-def _function() -> Any:
-    """Return renameat2 of the C library. `None` if it has none."""
-    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+def _function(name: str) -> Any:
+    """Return a function of the C library. `None` if it has none."""
+    return getattr(ctypes.CDLL(None, use_errno=True), name, None)
 
 
 def _rename(folder: int, old: str, new: str, flag: int) -> bool:
     """Rename in one step. Return False if that is not supported here. Raises OSError."""
-    function = _function()
+    function = _function("renameat2")
     if function is None:
         return False
     if function(folder, os.fsencode(old), folder, os.fsencode(new), flag) == 0:
@@ -49,3 +49,10 @@ def rename_to_free(folder: int, old: str, new: str) -> None:
         os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
     else:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+
+
+def sync_file_system(descriptor: int) -> None:
+    """Write everything of the file system with this open file or folder to disk (syncfs(2))."""
+    function = _function("syncfs")
+    if function is None or function(descriptor) != 0:
+        os.sync()
