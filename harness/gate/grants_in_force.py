@@ -275,6 +275,12 @@ class GrantsInForce:
             self._records.grant(grant, "mode")
             self._hold([*self._grants, grant])
 
+    def runs_in(self, mode: str, action: Action) -> bool:
+        """Return whether a call would run unasked in the mode EDITS or WALLS."""
+        grants = [session_grant(identity, pattern) for identity, pattern in self._of_mode(mode).items()]
+        policy, walls = with_grants(self._files, grants), self.walls_here(action.tool)
+        return evaluate(policy, action, walls=walls).decision is Decision.AUTO
+
     def _of_mode(self, mode: str) -> dict[str, GrantPattern]:
         from harness.policy.grant_offers import all_edits, any_command
 

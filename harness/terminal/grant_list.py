@@ -86,7 +86,7 @@ def _explanations(offer: Offer, caches: Sequence[str]) -> Iterator[str]:
     if any(pattern.argv and pattern.program for pattern in patterns):
         yield "*: any further words. Without it: exactly these words."
     if any(pattern.program and not pattern.argv for pattern in patterns):
-        yield "known command: harness knows that it works on the workspace alone, removes nothing and sets up no later run."
+        yield "any command: each that fits these walls and whose changes can be taken back."
     if any(pattern.argv or pattern.program for pattern in patterns):
         yield WORKSPACE_WALLS
     if any(pattern.has_caches(caches) for pattern in patterns):

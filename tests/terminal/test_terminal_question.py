@@ -484,7 +484,7 @@ def test_constants_of_an_offer_are_explained_on_request() -> None:
     explained = [row.text for row in explained_rows(OFFER, 300, usual=HERE)]
     beginnings = (
         "*: any",
-        "known command: ",
+        "any command: ",
         "in walls, workspace: ",
         "caches: ~/.cache, ~/.npm",
         "no program with any words: py",

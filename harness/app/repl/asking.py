@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from harness.actions import Action
 from harness.app.commands.conversation import Conversation
+from harness.app.repl.mode_offer import ModeOffer
 from harness.app.repl.repl_terminal import Terminal
 from harness.gate.approval import Approval
 from harness.policy.verdict import Verdict
 from harness.session.approver.session_approver import approver_outside
 from harness.terminal.approver import TerminalApprover
 from harness.terminal.asked_outside import AskedBesides
-from harness.terminal.question import Usual, usual_here
+from harness.terminal.question import Usual, by_model, usual_here
 
 
 class Asking:
@@ -22,6 +23,7 @@ class Asking:
     def __init__(self, terminal: Terminal, conversation: Conversation) -> None:
         place = conversation.place
         self._conversation = conversation
+        self._mode_offer = ModeOffer(conversation)
         outside = approver_outside(conversation.running, conversation.offer, is_alone=False)
         self._outside_asker = AskedBesides(outside, terminal.screen)
         self.at_terminal = TerminalApprover(
@@ -39,7 +41,10 @@ class Asking:
 
     def ask(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about a call, as an Approver does."""
-        return self._outside_asker.ask(self.at_terminal, action, verdict)
+        approval = self._outside_asker.ask(self.at_terminal, action, verdict)
+        if by_model(action):
+            self._mode_offer.count(action)
+        return approval
 
     def _usual(self) -> Usual:
         conversation = self._conversation
