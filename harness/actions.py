@@ -444,6 +444,11 @@ class Effects(Record):
         return self.write == () and not self.granted and not self.reaches
 
     @property
+    def may_write(self) -> bool:
+        """Whether the run can write any file."""
+        return self.write != () or bool(self.granted) or self.enforcement is Enforcement.OFF
+
+    @property
     def level(self) -> WallsLevel:
         """The level of the walls."""
         if self.enforcement is Enforcement.OFF:

@@ -167,9 +167,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Break a text into lines, but never at the hyphens of a flag."""
-        import textwrap
-
-        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+        return fitted(" ".join(text.split()), width).splitlines()
 
 
 class ArgumentParser(argparse.ArgumentParser):

@@ -321,8 +321,8 @@ def undo_summary(outcomes: Iterable[Ended]) -> str:
             continue
         counts[word] += 1
         if word in reasons:
-            subject = visible_line(str(fields.get("path", fields.get("command"))), 60)
-            reasons[word].append(f"{os.path.basename(subject)}: {visible_line(str(fields['detail']), 100)}")
+            subject = os.path.basename(str(fields["path"])) if "path" in fields else str(fields.get("command"))
+            reasons[word].append(f"{visible_line(subject, 60)}: {visible_line(str(fields['detail']), 100)}")
     parts = []
     for word, count in counts.items():
         reason = "; ".join(reasons.get(word, [])[:MOST_REASONS])

@@ -6,6 +6,7 @@ from harness.actions import Access, Command, Decision, Opaque, PathAccess
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.hosts import HostPattern
+from harness.policy.matchers import FileMatcher
 from harness.policy.rules import Layer, Rule
 from harness.policy.tool_defaults import Readers, ToolDefault, stated_defaults
 from harness.record import Record, replace
@@ -51,6 +52,12 @@ class Policy(Record):
         untrusted = {source.layer for source in self.sources if not source.trusted}
         may = [rule for rule in self.rules if rule.decision <= Decision.CONFIRM and rule.layer not in untrusted]
         return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.goes_to))
+
+    @property
+    def unreadable_files(self) -> list[FileMatcher]:
+        """The matchers of the files that a rule denies to read."""
+        files = [rule.files for rule in self.rules if rule.decision >= Decision.DENY]
+        return [matcher for matcher in files if matcher is not None and Access.READ in matcher.access]
 
     @property
     def sandbox(self) -> Sandbox:

@@ -7,7 +7,7 @@ from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from harness.actions import Effects, Enforcement
+from harness.actions import Effects
 from harness.gate.tool import CompareFiles
 from harness.policy.policy import Policy
 from harness.policy.walls_here import Undo
@@ -39,11 +39,9 @@ class CommandChanges:
 
     def look_ahead(self, policy: Policy) -> None:
         """Look at the files on another thread, so that the first command does not wait. `policy` is the one in force."""
-        looks = self._looks
-        Thread(target=lambda: looks.look_ahead(policy), daemon=True).start()
+        looks, denied = self._looks, policy.unreadable_files
+        Thread(target=lambda: looks.look_ahead(denied), daemon=True).start()
 
     def note(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files right before a command. `None` for one that can write nothing."""
-        if effects.write == () and not effects.granted and effects.enforcement is not Enforcement.OFF:
-            return None
-        return self._looks.note(policy)
+        return self._looks.note(policy.unreadable_files) if effects.may_write else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from harness.actions import Access, Decision, JsonValue, PathAccess, Place
+from harness.actions import Access, JsonValue, PathAccess, Place
 from harness.files.recorded_changes import recorded
 from harness.files.repository import local_history
 from harness.files.tree_watch import TreeWatch
 from harness.gate.tool import CompareFiles
 from harness.paths import TreeNames
-from harness.policy.policy import Policy
-from harness.policy.rules import Rule
+from harness.policy.matchers import FileMatcher
+from harness.policy.patterns import path_patterns
 from harness.policy.walls_here import Undo
 
 
@@ -33,14 +33,14 @@ class CommandLooks:
         left_out = (f"{self._watch.root}/{place.path}" for place in self._watch.left_out)
         return Undo(missing=self._watch.seen_problem, left_out=tuple(left_out))
 
-    def look_ahead(self, policy: Policy) -> None:
-        """Look at the files early. `policy` tells which of them are denied."""
-        self._denied.judge_by(policy)
+    def look_ahead(self, denied: Sequence[FileMatcher]) -> None:
+        """Look at the files early. `denied` match the files whose content is never stored."""
+        self._denied.match(denied)
         self._watch.look_ahead()
 
-    def note(self, policy: Policy) -> CompareFiles:
-        """Note the files right before a command."""
-        self._denied.judge_by(policy)
+    def note(self, denied: Sequence[FileMatcher]) -> CompareFiles:
+        """Note the files right before a command. `denied` match the files whose content is never stored."""
+        self._denied.match(denied)
         root = self._watch.root
         history, noted = local_history(root), self._watch.note(fresh_seconds=0)
 
@@ -51,28 +51,35 @@ class CommandLooks:
         return compare
 
 
+def matchers_of(rules: Sequence[Sequence[Sequence[str]]]) -> list[FileMatcher]:
+    """Return the matchers of rules about reading. Each rule is its patterns, and its exceptions."""
+    return [
+        FileMatcher(
+            patterns=path_patterns(tuple(patterns)),
+            access=(Access.READ,),
+            exceptions=path_patterns(tuple(exceptions)) if exceptions else None,
+        )
+        for patterns, exceptions in rules
+    ]
+
+
 class DeniedFiles:
     """Tells whether a rule denies to read a file. Judges the files of a folder together, which is ten times as fast."""
 
     def __init__(self, root: str) -> None:
         """Use the workspace `root` (absolute, links followed)."""
         self._root = root
-        self._rules: Sequence[Rule] = ()
+        self._matchers: Sequence[FileMatcher] = ()
         self._folders: dict[str, dict[str, bool]] = {}
 
-    def judge_by(self, policy: Policy) -> None:
-        """Use the rules of `policy` from now on."""
-        rules = [
-            rule
-            for rule in policy.rules
-            if rule.decision >= Decision.DENY and rule.files is not None and Access.READ in rule.files.access
-        ]
-        if rules != self._rules:
-            self._rules, self._folders = rules, {}
+    def match(self, matchers: Sequence[FileMatcher]) -> None:
+        """Use these matchers from now on."""
+        if list(matchers) != list(self._matchers):
+            self._matchers, self._folders = matchers, {}
 
     def __call__(self, path: str) -> bool:
         """Return whether a rule denies to read `path`, which is relative to the workspace."""
-        if not self._rules:
+        if not self._matchers:
             return False
         folder = path.rpartition("/")[0]
         answers = self._folders.get(folder, {})
@@ -90,5 +97,5 @@ class DeniedFiles:
         place = PathAccess(
             written=".", real="", names=(".",), access=Access.READ, place=Place.ROOT, tree=True, below=paths
         )
-        denied = {name for rule in self._rules if rule.files is not None for name in rule.files.meant_below(place)}
+        denied = {name for matcher in self._matchers for name in matcher.meant_below(place)}
         return {name: name in denied for name in paths}

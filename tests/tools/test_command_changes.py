@@ -227,10 +227,10 @@ def test_denied_files_are_found_by_the_present_rules(tmp_path: Path) -> None:
     denied = DeniedFiles(str(tmp_path))
     names = (".env", "plain", "keys/a", "keys/gone", "sub/.ENV")
     assert [denied(name) for name in names] == [False] * 5
-    denied.judge_by(parse_policy(POLICY.encode(), "test.toml"))
+    denied.match(parse_policy(POLICY.encode(), "test.toml").unreadable_files)
     assert [denied(name) for name in names] == [True, False, True, True, True]
     only_written = POLICY.replace('"read"', '"write"')
-    denied.judge_by(parse_policy(only_written.encode(), "test.toml"))
+    denied.match(parse_policy(only_written.encode(), "test.toml").unreadable_files)
     assert [denied(name) for name in names] == [False] * 5
     assert Access.READ.value in POLICY
 

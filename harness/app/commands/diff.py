@@ -77,7 +77,7 @@ def changes_of(step: Step, conversation: Conversation) -> Iterator[Changed]:
             is_new = step.before_sha256 is None
             yield Changed(path=step.path, before_sha256=step.before_sha256, is_new=is_new, calls=(step.call,))
         case CommandStep():
-            for change in _files_of(step):
+            for change in reversed(_files_of(step)):
                 before = change.before
                 yield Changed(
                     path=os.path.join(conversation.place.workspace.root, change.path),
@@ -94,6 +94,13 @@ def changes_of(step: Step, conversation: Conversation) -> Iterator[Changed]:
 def _files_of(step: CommandStep) -> list[PathChange]:
     """Return the changes of a command without those of folders."""
     return [change for change in step.changes.changes if PathKind.FOLDER not in (change.before.kind, change.after.kind)]
+
+
+def _folders_of(step: CommandStep) -> list[PathChange]:
+    """Return the changes of folders, without folders in which another path changed."""
+    parents = {change.path.rpartition("/")[0] for change in step.changes.changes}
+    folders = [change for change in step.changes.changes if PathKind.FOLDER in (change.before.kind, change.after.kind)]
+    return [change for change in folders if change.path not in parents]
 
 
 def changed_files(changes: list[Changed]) -> list[Changed]:
@@ -124,6 +131,10 @@ def _tell_unknown(conversation: Conversation, step: Step) -> None:
             reasons = [(f"not shown: {subject}", HISTORY)] if step.history_changed else []
             left_out = [place for place in step.changes.left_out if place.is_changed]
             reasons += [(f"not shown: {visible_line(place.path, 300)}", place.reason) for place in left_out]
+            for change in _folders_of(step):
+                new, gone = (state.kind is PathKind.NONE for state in (change.before, change.after))
+                word = "new" if new else "removed" if gone else "changed"
+                conversation.say_line(f"{change.path}  [call {step.call}]: {word} folder")
         case Undoable():
             pass
     for text, reason in reasons:

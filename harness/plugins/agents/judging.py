@@ -218,7 +218,14 @@ class JudgedCall:
             from harness.plugins.agents.tickets import Ticket
 
             is_asked = verdict.decision is Decision.CONFIRM
-            self._ticket = Ticket.create(action, verdict, self._workspace, hidden=self._parts.hidden, is_asked=is_asked)
+            self._ticket = Ticket.create(
+                action,
+                verdict,
+                self._workspace,
+                policy=self._parts.policy_at(self._workspace, self._session.policy_sha256),
+                hidden=self._parts.hidden,
+                is_asked=is_asked,
+            )
         elif verdict.effects.left_out:
             raise ToolError(
                 f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.gate.records import CallRecords
+from harness.gate.tool import CompareFiles
 from harness.log.vocabulary import SEEN_BY_US, PlacesAnswer
 from harness.messages import ResultStatus, ToolResult
 from harness.plugins.agents.agent_session import AgentSession
 from harness.plugins.agents.confined_run import CommandEnd
+from harness.plugins.agents.tickets import Ticket
 from harness.redaction.redactor import Redactor
 
 NOT_KEPT = "What it printed went straight to the agent, and was not kept."
@@ -27,8 +32,28 @@ def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: 
             session.record_yes(call)
 
 
-def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd, *, wait_seconds: float) -> None:
-    """Record the end of a call's command in the session of that folder. Raises LogError."""
+def note_files(ticket: Ticket, stores: str, environment: Mapping[str, str]) -> CompareFiles | None:
+    """Note the files of the workspace right before a command. `None` for one that only reads.
+
+    `stores` is the folder for contents of files, and `environment` that of the agent's shell.
+    """
+    if not ticket.looks_at:
+        return None
+    from harness.tools.command_looks import CommandLooks, matchers_of  # only for commands that may write
+
+    return CommandLooks(ticket.looks_at, stores, environment).note(matchers_of(ticket.denied))
+
+
+def record_outcome(
+    folder: str,
+    redactor: Redactor,
+    number: int,
+    end: CommandEnd,
+    changes: Mapping[str, JsonValue] | None,
+    *,
+    wait_seconds: float,
+) -> None:
+    """Record the end of a call's command, and its changes of files, in the session of that folder. Raises LogError."""
     with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
         call = session.open_call(number) if session.is_begun else None
         if call is None:
@@ -46,4 +71,4 @@ def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd
             exit_code=end.code,
             duration_ms=round(end.seconds * 1000),
         )
-        records.record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US)
+        records.record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US, changes=changes)

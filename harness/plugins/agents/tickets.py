@@ -21,6 +21,7 @@ from harness.sandbox.walls import Walls
 
 if TYPE_CHECKING:
     from harness.files.workspace import Workspace
+    from harness.policy.policy import Policy
     from harness.policy.verdict import Verdict
 
 GOOD_SECONDS = 600.0
@@ -29,7 +30,7 @@ ASKED_SECONDS = 3_600.0
 """Same limit in seconds for a command about which the agent asks the user first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
-_LISTS = ("folders", "kept_paths", "changes", "named_paths")
+_LISTS = ("folders", "kept_paths", "changes", "named_paths", "denied")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -60,12 +61,23 @@ class Ticket(Record):
     """`Effects.changes` of the command."""
     named_paths: tuple[str, ...] = ()
     """`Effects.named_paths` of the command."""
+    looks_at: str = ""
+    """The workspace, if the command may write files of it. Empty for a command that only reads."""
+    denied: tuple[Sequence[Sequence[str]], ...] = ()
+    """Patterns of each rule that denies to read files, and its exceptions."""
     folder_to: str = ""
     """File to which the last folder of the command is written. Empty if not needed."""
 
     @classmethod
     def create(
-        cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
+        cls,
+        action: Action,
+        verdict: Verdict,
+        workspace: Workspace,
+        *,
+        policy: Policy,
+        hidden: Sequence[str],
+        is_asked: bool,
     ) -> Ticket:
         """Return the ticket for an allowed command. `is_asked` says whether the agent asks the user first.
 
@@ -92,6 +104,11 @@ class Ticket(Record):
             required=required,
             watched="" if effects.looks_only or effects.opens_places else workspace.root,
             kept_paths=(*effects.keep, *effects.hold),
+            looks_at=workspace.root if effects.may_write else "",
+            denied=tuple(
+                (matcher.patterns.patterns, () if matcher.exceptions is None else matcher.exceptions.patterns)
+                for matcher in policy.unreadable_files
+            ),
             changes=effects.changes,
             named_paths=effects.named_paths,
             variables=variables,

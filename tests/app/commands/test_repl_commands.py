@@ -221,7 +221,7 @@ def test_diff_lists_changes_of_the_session_and_unknown_ones(program: Program, st
     assert "- old" not in prompt.text().partition("/diff --stat")[2]
     prompt.say("/diff", "+ new")
     assert "- old" in prompt.text().partition("/diff --stat")[2]
-    prompt.wait_for("not known: mkdir d")
+    prompt.wait_for("d  [call 3]: new folder")
     file.unlink()
     prompt.say("/diff", "a.txt  [call 2]: removed")
     file.write_text("old\n")

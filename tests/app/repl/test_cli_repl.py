@@ -137,7 +137,7 @@ def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Progra
 
 
 def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, start: Start) -> None:
-    """What a command did is told; the conversation goes back alone or with the files; no record is lost."""
+    """The conversation goes back alone, or with the files of edits and commands; no record is lost."""
     file = program.workspace / "a.txt"
     file.write_text("old\n")
     read = Reply(calls=(call("read_file", path="a.txt"),))
@@ -164,7 +164,8 @@ def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, s
         prompt.wait_prompt()
         assert file.read_text() == content
         assert prompt.text().count("would restore  a.txt") == times
-    assert [word for word in ("new", "newer") if f"not undone     mkdir {word}  " not in prompt.text()] == []
+    assert [word for word in ("new", "newer") if f"would remove   {word}  " not in prompt.text()] == []
+    assert [(program.workspace / word).exists() for word in ("new", "newer")] == [True, False]
     prompt.ask("what did I ask?", "Well.")
     assert prompt.leave() == 0
     assert "write it" not in str(program.players[0].requests[-1])

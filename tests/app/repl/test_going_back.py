@@ -114,3 +114,44 @@ def test_diff_key_shows_the_lines_that_would_change(program: Program, start: Sta
     prompt.wait_prompt()
     assert (program.workspace / "a.txt").read_text() == "after\n"
     assert prompt.leave() == 0
+
+
+def command(line: str) -> Reply:
+    return Reply(calls=(call("bash", command=line),))
+
+
+def test_commands_are_counted_shown_and_taken_back_like_edits(program: Program, start: Start) -> None:
+    """The trace counts the files of a command; /diff N shows them, with the contents before and after; /undo restores."""
+    file = program.workspace / "a.txt"
+    file.write_text("one\n")
+    script = turns(
+        (command("echo two > a.txt; touch b.txt"), "First."),
+        (command("cp a.txt b.txt; echo three >> a.txt"), "Second."),
+    )
+    prompt = start(replies(*script, Reply(text="End.")), *policy(program))
+    prompt.ask("a", "First.")
+    prompt.wait_for("exit 0, +1 ~1, ")
+    prompt.ask("b", "Second.")
+    prompt.wait_for("exit 0, ~2, ")
+    prompt.say("/diff 1", "a.txt  [call 1], +1 -1 lines")
+    prompt.wait_for("1 - one")
+    prompt.wait_for("1 + two")
+    prompt.say("/diff --stat", "a.txt  [call 1, 2]: changed, +2 -1 lines")
+    prompt.wait_for("b.txt  [call 1, 2]: new, +1 -0 lines")
+    prompt.say("/diff 7", "call 7 of this session changed no file")
+    prompt.type("/undo")
+    prompt.wait_question("undo")
+    prompt.wait_for("restores 2")
+    prompt.press("undo", "y")
+    prompt.wait_for("restored       a.txt  [call 2 bash]")
+    assert (file.read_text(), (program.workspace / "b.txt").read_text()) == ("two\n", "")
+    (program.workspace / "b.txt").write_text("mine\n")
+    prompt.type("/back 1")
+    prompt.press("undo", "y", times=2)
+    prompt.wait_for("leaves 1 (b.txt: changed after call 1)")
+    prompt.wait_for("restored       a.txt  [call 1 bash]")
+    assert (file.read_text(), (program.workspace / "b.txt").read_text()) == ("one\n", "mine\n")
+    prompt.send("\x15")
+    prompt.ask("bye", "End.")
+    assert prompt.leave() == 0
+    assert program.run("audit", "verify").code == 0

@@ -20,6 +20,7 @@ from places import shell_word
 from program import Done, Program, made_program
 from rows import all_rows
 
+from harness.files.recorded_changes import changes_from
 from harness.plugins.agents.confined_run import NOT_STARTED
 from harness.plugins.agents.tickets import ASKED_SECONDS
 from harness.process.start import find_bash
@@ -97,6 +98,21 @@ def test_approved_command_has_an_intent_before_it_runs(hooked: Hooked) -> None:
     assert (done.code, (hooked.workspace / "made").exists()) == (0, True)
     kinds = [record["kind"] for record in hooked.records()]
     assert kinds[-5:] == ["decision", "approval_asked", "approval_answered", "intent", "outcome"]
+
+
+def test_outcome_of_a_writing_command_names_its_changes_and_undo_takes_them_back(hooked: Hooked) -> None:
+    (hooked.workspace / ".env").write_text("KEY=1\n")
+    assert hooked.run("cat f.txt; ls", use_id="1").code == 0
+    assert hooked.run("touch made && cp made other", use_id="2").code == 0
+    read, wrote = [record for record in hooked.records() if record["kind"] == "outcome"]
+    assert "changes" not in read
+    assert isinstance(wrote["changes"], dict)
+    assert [change.path for change in changes_from(wrote["changes"]).changes] == ["made", "other"]
+    done = hooked.program.run("undo")
+    assert [line.split()[:2] for line in done.out.splitlines()[1:3]] == [["removed", "made"], ["removed", "other"]], (
+        done
+    )
+    assert sorted(path.name for path in hooked.workspace.iterdir() if path.name in ("made", "other")) == []
 
 
 # --- tickets -----------------------------------------------------------------------------------------------------------

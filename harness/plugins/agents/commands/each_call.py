@@ -254,7 +254,7 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 
 def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEnd:
     from harness.plugins.agents.confined_run import run_confined
-    from harness.plugins.agents.seen_outcome import record_begin, record_outcome
+    from harness.plugins.agents.seen_outcome import note_files, record_begin, record_outcome
     from harness.plugins.agents.tickets import TicketFolder, split_name
     from harness.session.environment_secrets import redactor_for
 
@@ -268,11 +268,13 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
         raise UsageError("the ticket is for another command, or another folder")
     redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
     record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
+    compare = note_files(ticket, state.trees, environment)
     end = run_confined(ticket, environment, state.before_images)
+    changes = None if compare is None else compare()
     if end.restored is not None:
         _tell(f"harness: {end.restored.words}\n")
     try:
-        record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
+        record_outcome(folder, redactor, call, end, changes, wait_seconds=WAIT_SECONDS)
     except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
         _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
     return end
