@@ -15,6 +15,7 @@ from harness.policy.walls_here import Undo
 from harness.programs.catalog import only_reads
 from harness.programs.losses import losses, program_named
 from harness.programs.runners import WRAPPERS, name_of
+from harness.record import replace
 from harness.regex import regex
 
 GIT_HISTORY = "cannot be undone: git history"
@@ -70,6 +71,17 @@ def unfit(action: Action, part: Facet, undo: Undo, *, reaches: bool, any_words: 
             return ("" if is_here else f"{part.written} is outside") or next(_left_out((part,), undo), "")
         case _:
             return "the walls are for commands"
+
+
+def beyond_undo(action: Action, undo: Undo) -> tuple[str, ...]:
+    """Return the effects of a command that undo cannot take back, besides those of `destroys`, in words."""
+    kept, reasons = replace(undo, missing=""), dict[str, None]()
+    for part in action.facets:
+        if isinstance(part, Command | Opaque):
+            reasons |= dict.fromkeys(_beyond_undo(action, part, kept, reaches=False))
+        if isinstance(part, Command) and part.act is not Act.WRITES and _changes_history(part.argv):
+            reasons[GIT_HISTORY] = None
+    return tuple(reasons)
 
 
 def _is_of_system(path: PathAccess) -> bool:

@@ -25,6 +25,8 @@ from harness.paths import is_within
 from harness.policy.effects import Sandbox
 from harness.policy.policy import Policy
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.policy.walls_fit import beyond_undo
+from harness.policy.walls_here import Undo
 from harness.programs.variables import PASSED, SET
 from harness.record import Record, replace
 from harness.terminal.call_parts import Part, parts_of, split
@@ -44,6 +46,7 @@ HEARS_WORDS = frozenset((PLAN_TOOL,))
 
 SHELL = "sh"
 """The language of commands."""
+COMMANDS_UNDONE = "yes, files of the workspace; not .git, build folders, large files, or what is outside"
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 """Prefixes of the paths of terminals (pts(4), tty(4))."""
 
@@ -64,14 +67,16 @@ class Usual(Record):
     """Usual confinement of commands. Empty without any, because running unconfined is never usual."""
     write: tuple[str, ...] = ()
     """Places that every permitted command may write, named as in `Effects.granted`."""
+    undo: Undo = Undo()
+    """The abilities of undo in the workspace."""
     sandbox: Sandbox | None = None
     """The policy's limits for what the user opens at a question. `None` if nothing can be opened."""
 
 
-def usual_here(folder: str, level: str, policy: Policy) -> Usual:
-    """Return the usual effects in a workspace, for confinement `level` and `policy`."""
+def usual_here(folder: str, level: str, policy: Policy, undo: Undo = Undo()) -> Usual:  # noqa: B008 - it never changes
+    """Return the usual effects in a workspace, for confinement `level` and `policy`, and the abilities of undo."""
     confinement, sandbox = "" if is_unbound(level) else level, policy.sandbox
-    return Usual(folder=folder, confinement=confinement, write=sandbox.write, sandbox=sandbox)
+    return Usual(folder=folder, confinement=confinement, write=sandbox.write, undo=undo, sandbox=sandbox)
 
 
 class Asker(Record):
@@ -314,6 +319,8 @@ def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterat
         notes = []
     if leaves:
         notes.append(f"leaves the walls: {leaves}")
+    if question.action.cwd and not question.destroys:
+        notes += beyond_undo(question.action, question.usual.undo)
     if notes:
         yield from _loud("; ".join(notes), width, tone if leaves else Tone.WARNING)
     if question.action.cwd and effects.enforcement is Enforcement.OFF:
@@ -345,8 +352,9 @@ def facts_of(question: Question) -> Iterator[Fact]:
         new = action.change.before_sha256 is None
         detail = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
         yield Fact(name="undo", text=f"yes, {detail}", usual=True)
-    elif action.cwd and (effects.write != () or effects.granted):
-        yield Fact(name="undo", text="no, what a command changes is not kept", usual=True)
+    elif action.cwd and question.asker is None and not effects.looks_only:
+        missing = question.usual.undo.missing
+        yield Fact(name="undo", text=f"no, {missing}" if missing else COMMANDS_UNDONE, usual=True)
     elif not action.cwd and effects.write != () and by_model(action) and not action.kind.tells_changes:
         yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
 

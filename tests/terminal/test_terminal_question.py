@@ -41,7 +41,7 @@ from harness.terminal.choices import (
 )
 from harness.terminal.editor import _new_texts, _sections, _split, is_editable
 from harness.terminal.grant_list import explained_rows, offered_rows
-from harness.terminal.question import Asker, Question, Usual, question_rows
+from harness.terminal.question import COMMANDS_UNDONE, Asker, Question, Usual, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
 from harness.terminal.row_text import WRAPPED, cells, rows_of
 from harness.terminal.styles import Tone
@@ -86,8 +86,10 @@ def root(tmp_path: Path) -> str:
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
         pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
-        pytest.param("git push", "  ! others see it  [rule push]; leaves the walls: network: any host", id="why"),
+        pytest.param("git push", "  ! others see it  [rule push]; leaves the walls: network: any host; cannot", id="why"),
         pytest.param("pip install x", "  ! leaves the walls: network pypi.org, files.pythonhosted.org", id="hosts"),
+        pytest.param("git commit -m x", "  ! cannot be undone: git history", id="no undo"),
+        pytest.param("ls && git commit", "  ! cannot be undone: git history", id="a part without undo"),
         pytest.param("docker ps", "  ! leaves the walls: a Unix socket: docker", id="socket"),
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
         pytest.param("touch /etc/x", "  ! leaves the walls: writes /etc/x", id="writes outside"),
@@ -175,7 +177,7 @@ USUAL = [
     "  effects: reads nothing; writes a",
     "  walls: workspace",
     "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
-    "  confinement: kernel", "  undo: no, what a command changes is not kept",
+    "  confinement: kernel", f"  undo: {COMMANDS_UNDONE}",
 ]  # fmt: skip
 
 

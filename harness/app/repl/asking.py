@@ -15,6 +15,7 @@ from harness.session.approver.session_approver import approver_outside
 from harness.terminal.approver import TerminalApprover
 from harness.terminal.asked_outside import AskedBesides
 from harness.terminal.question import Usual, by_model, usual_here
+from harness.tool_kinds import BASH
 
 
 class Asking:
@@ -48,4 +49,7 @@ class Asking:
 
     def _usual(self) -> Usual:
         conversation = self._conversation
-        return usual_here(conversation.place.workspace.root, conversation.tools.level, conversation.running.policy)
+        undo = conversation.agent.gate.grants.walls_here(BASH.name).undo
+        return usual_here(
+            conversation.place.workspace.root, conversation.tools.level, conversation.running.policy, undo
+        )
