@@ -24,6 +24,8 @@ _UNSURE_COARSE_NS = 2_000_000_000
 """The same for file systems that store seconds."""
 _READS_BEFORE_INDEX = 200
 """Number of changed files that are read before the index of git is read again."""
+_MAX_ATTRIBUTES_BYTES = 1_000_000
+"""Maximum size of a file of attributes, in bytes. A larger one may convert all files."""
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLOSED = "cannot be listed"
 
@@ -493,5 +495,7 @@ def _small(folder: int, name: str) -> bytes | None:
     except OSError:
         return None
     with open(descriptor, "rb") as file:
-        data = file.read(1_000_001) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    return data if 0 < len(data) <= 1_000_000 else None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        data = file.read(_MAX_ATTRIBUTES_BYTES + 1)
+    return data if len(data) <= _MAX_ATTRIBUTES_BYTES else None
