@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from harness.actions import Access, Act, Action, Command, Decision, Opaque, PathAccess, Unconfined
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -41,22 +41,17 @@ class Part(Record):
         facets = (judgement.facet for judgement in self.verdicts)
         return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
 
-    def reasons(self, outside: Collection[str]) -> tuple[str, ...]:
+    def reasons(self, opened: frozenset[str]) -> tuple[str, ...]:
         """Return the reasons for the question other than a missing rule. Not yet safe to show.
 
-        `outside` are the written paths outside the workspace that the question names elsewhere.
+        `opened` are written paths and protected places that the question names elsewhere.
         """
-        return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict, outside))))
+        return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict, opened))))
 
 
-def _reason(verdict: FacetVerdict, outside: Collection[str]) -> str:
+def _reason(verdict: FacetVerdict, opened: frozenset[str]) -> str:
     facet = verdict.facet
-    if (
-        isinstance(facet, PathAccess)
-        and facet.access is Access.WRITE
-        and facet.real in outside
-        and verdict.source is Source.BUILT_IN
-    ):
+    if isinstance(facet, PathAccess) and facet.access is Access.WRITE and _is_named(verdict, facet, opened):
         return ""
     usual = verdict.source in (Source.DEFAULT, Source.COVERED) or isinstance(facet, Unconfined)
     if verdict.decision is not Decision.CONFIRM or usual:
@@ -70,6 +65,13 @@ def _reason(verdict: FacetVerdict, outside: Collection[str]) -> str:
             f"{does}{verdict.reason.removeprefix(f'{facet.written} ') if is_named else verdict.reason}{_rule(verdict)}"
         )
     return f"{verdict.reason}{_rule(verdict)}"
+
+
+def _is_named(verdict: FacetVerdict, path: PathAccess, opened: frozenset[str]) -> bool:
+    """Return whether a question about a written path says no more than that the path is opened."""
+    if verdict.by == "built-in protected":
+        return not opened.isdisjoint(path.names)
+    return path.real in opened and verdict.reason == f"{path.written} lies outside the workspace"
 
 
 def _rule(verdict: FacetVerdict) -> str:

@@ -10,6 +10,12 @@ from harness.text.visible import visible_line
 
 MAX_PATHS = 8
 """Maximum number of paths listed; the rest are counted."""
+WORKSPACE_WALLS = (
+    "workspace walls: it reads the system and the workspace without files that a rule denies, and writes the workspace and "
+    "a private /tmp. Protected places stay as they are. It has no network, no socket and no other process of yours. "
+    "Opened: what the brackets name, too."
+)
+"""The constants behind the words of `walls_words`."""
 
 
 def walls_words(effects: Effects) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.grant_offers import GrantChoice, Offer
+from harness.terminal.effects_lines import WORKSPACE_WALLS
 from harness.terminal.question import Usual
 from harness.terminal.row_text import Row, Tint, cells, line_rows, prose, safe_line
 from harness.terminal.styles import Ink, Tone
@@ -18,11 +19,6 @@ TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
     ("until you revoke it, with /grants", GrantScope.WORKSPACE, None),
 )
 """The durations of a grant."""
-WORKSPACE_WALLS = (
-    "in walls, workspace: it reads the system and the workspace without files that a rule denies, and writes the workspace and "
-    "a private /tmp. Protected places stay as they are. It has no network, no socket and no other process of yours. "
-    "Opened: what the brackets name, too."
-)
 _SESSION_ONLY = "this session only"
 _GUTTER = 6
 """Width of the number of a choice."""

@@ -261,7 +261,7 @@ def _of_part(question: Question, part: Part) -> Iterator[str]:
         yield "it needs the network, which stays closed"
     if part.asks and part.needs and not effects.sockets:
         yield f"it needs {part.needs}, which stays closed"
-    yield from part.reasons(effects.outside)
+    yield from part.reasons(frozenset((*effects.outside, *effects.changes) if question.action.cwd else ()))
 
 
 def _odd(action: Action, width: int) -> Iterator[Row]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from harness.actions import Command, Decision, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.actions import Command, Decision, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.paths import short_place
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
-from harness.terminal.effects_lines import effects_lines
+from harness.terminal.effects_lines import WORKSPACE_WALLS, effects_lines
 from harness.terminal.question import Question, fact_row, facts_of
 from harness.terminal.row_text import Row, joined, prose, rows_of
 from harness.terminal.styles import Tone
@@ -38,8 +38,12 @@ def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
         if question.action.cwd
         else []
     )
+    is_confined = (
+        bool(effects) and question.effects.enforcement is not Enforcement.OFF and not question.effects.looks_only
+    )
     return joined((
         *(prose(line, width, tone=Tone.QUIET) for line in effects),
+        *(prose(line, width, tone=Tone.QUIET) for line in (WORKSPACE_WALLS,) if is_confined),
         *(fact_row(fact, width) for fact in facts_of(question)),
     ))  # fmt: skip
 

@@ -347,9 +347,9 @@ def test_walls_of_a_grant_are_explained_before_its_number(touch: Asked) -> None:
     with Played(touch) as played:
         played.press("s")
         played.wait_for("press 1 to 3, ? explains; other keys go back")
-        assert "in walls, workspace: " not in played.text()
+        assert "workspace walls: " not in played.text()
         played.press("?")
-        played.wait_for("in walls, workspace: it reads")
+        played.wait_for("workspace walls: it reads")
         played.press("1")
         approval = played.answer()
     assert (approval.answer, approval.scope, len(approval.patterns)) == (Answer.YES, GrantScope.SESSION, 1)

@@ -40,6 +40,7 @@ from harness.terminal.choices import (
     said_keys,
 )
 from harness.terminal.editor import _new_texts, _sections, _split, is_editable
+from harness.terminal.effects_lines import WORKSPACE_WALLS
 from harness.terminal.grant_list import explained_rows, offered_rows
 from harness.terminal.question import COMMANDS_UNDONE, Asker, Question, Usual, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
@@ -92,6 +93,7 @@ def root(tmp_path: Path) -> str:
         pytest.param("ls && git commit", "  ! cannot be undone: git history", id="a part without undo"),
         pytest.param("docker ps", "  ! leaves the walls: a Unix socket: docker", id="socket"),
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
+        pytest.param("touch .git/hooks/x", "  ! leaves the walls: changes .git/hooks/x", id="protected place"),
         pytest.param("touch /etc/x", "  ! leaves the walls: writes /etc/x", id="writes outside"),
         pytest.param("cat /etc/x; make", "      ! reads /etc/x, which lies outside the workspace", id="reads outside"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes x with all that is in it", id="destroys"),
@@ -176,6 +178,7 @@ def _script_lines(name: str) -> list[str]:
 USUAL = [
     "  effects: reads nothing; writes a",
     "  walls: workspace",
+    f"  {WORKSPACE_WALLS}",
     "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
     "  confinement: kernel", f"  undo: {COMMANDS_UNDONE}",
 ]  # fmt: skip
@@ -187,7 +190,7 @@ def test_plain_command_takes_one_row_and_usual_facts_are_on_demand(root: str, wi
     assert about.title(width) == "bash asks, in walls: workspace"
     assert [row.text for row in question_rows(about, width)] == ["  $ touch a"]
     wanted = [row.format(root=root) for row in USUAL]
-    assert [row.text for row in fact_rows(about, 200)] == wanted
+    assert [row.text for row in fact_rows(about, 400)] == wanted
 
 
 @all_rows("width", [40, 80, 120])
@@ -487,7 +490,7 @@ def test_constants_of_an_offer_are_explained_on_request() -> None:
     beginnings = (
         "*: any",
         "any command: ",
-        "in walls, workspace: ",
+        "workspace walls: ",
         "caches: ~/.cache, ~/.npm",
         "no program with any words: py",
     )
@@ -546,6 +549,18 @@ def test_reachable_hosts_are_listed(root: str) -> None:
     assert [row for row in lines(about, 400) if row.startswith("  ! no host is reached: ")] == (
         [f"  ! no host is reached: {reason}"] if reason else []
     )
+
+
+@all_rows(
+    ("path", "reason"),
+    [
+        ("/etc/x", "  ! writes /etc/x, which lies outside the workspace"),
+        (".git/hooks/x", "  ! writes .git/hooks/x: .git is executed or obeyed by other programs later"),
+    ],
+)
+def test_edit_beyond_the_workspace_says_why_it_asks(root: str, path: str, reason: str) -> None:
+    rows = lines(asked(root, "write_file", {"path": path, "content": "x"}), 200)
+    assert [row for row in rows if row.startswith(reason)], rows
 
 
 def test_missing_wall_is_named_in_the_question_and_its_help(root: str) -> None:
