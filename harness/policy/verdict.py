@@ -481,8 +481,8 @@ class _Judge:
         lines = programs_in(facet)
         rules = [rule for rule in rules if rule.walled and rule.layer is not Layer.SESSION]
         if not lines and only_prepares(facet):
-            others = [part for part in self._action.facets if isinstance(part, Command | Opaque) and part is not facet]
-            return [rule for rule in rules if any(rule.covers(self._action, part) for part in others)]
+            parts = [part for part in self._action.facets if isinstance(part, Command | Opaque) and part is not facet]
+            return [rule for rule in rules if any(rule.covers(self._action, part) for part in parts)]
         covering = [
             next((rule for rule in rules if rule.covers_words(self._action, facet, words)), None) for words in lines
         ]

@@ -355,10 +355,10 @@ def walls_for(
     if effects.left_out and any(path == "/" or _is_in_any(path, _NO_PLACES) for path in hidden):
         raise ToolError("What a rule denies to read leads to a device, and cannot be hidden. Nothing was run.")
     if effects.shows_tracked:
-        shown = _unchanged_tracked(workspace.root, [path for path in hidden if is_within(path, workspace.root)])
-        hidden = {path: None for path in hidden if path not in shown}
+        visible_paths = _unchanged_tracked(workspace.root, [path for path in hidden if is_within(path, workspace.root)])
+        hidden = {path: None for path in hidden if path not in visible_paths}
     else:
-        shown = frozenset()
+        visible_paths = frozenset()
     skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
     repositories = list(_repositories([path for path in write if not is_within(path, workspace.root)], write))
     obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)
@@ -366,7 +366,7 @@ def walls_for(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
-        show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills, *sorted(shown)),
+        show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills, *sorted(visible_paths)),
         keep=(
             *(real for path in write_protected if is_within(real := os.path.realpath(path), workspace.root)),
             *(path for path in obeyed if os.path.lexists(path)),

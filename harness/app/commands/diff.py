@@ -132,8 +132,8 @@ def _tell_unknown(conversation: Conversation, step: Step) -> None:
             left_out = [place for place in step.changes.left_out if place.is_changed]
             reasons += [(f"not shown: {visible_line(place.path, 300)}", place.reason) for place in left_out]
             for change in _folders_of(step):
-                new, gone = (state.kind is PathKind.NONE for state in (change.before, change.after))
-                word = "new" if new else "removed" if gone else "changed"
+                is_new, is_gone = (state.kind is PathKind.NONE for state in (change.before, change.after))
+                word = "new" if is_new else "removed" if is_gone else "changed"
                 conversation.say_line(f"{change.path}  [call {step.call}]: {word} folder")
         case Undoable():
             pass
