@@ -183,7 +183,7 @@ def _same_default(policy: Policy, rule: Rule) -> str:
 
 def _breadth(rule: Rule) -> Iterator[str]:
     """Yield the reasons why an auto rule for commands is wider than its author can intend."""
-    if rule.decision is not Decision.AUTO or rule.argv is None:
+    if rule.decision is not Decision.AUTO or rule.argv is None or rule.walled:
         return
     tokens, rest = rule.argv.tokens, rule.argv.rest
     for program in tokens[0]:

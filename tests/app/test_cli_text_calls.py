@@ -68,10 +68,31 @@ def test_ci_policy_confines_writes_of_a_text_call(program: Program, block: str) 
     assert program.run("run", "Write it.", *given).code == 7
 
 
-def test_block_that_writes_an_entry_point_suspends_the_rules_that_run_it(program: Program) -> None:
+UNWALLED = """version = 1
+[tools]
+default = "auto"
+bash = "deny"
+readers = true
+[[rule]]
+id = "redirections"
+decision = "auto"
+access = ["write"]
+path = ["*"]
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["python3", "-m", "unittest"]
+flags = ["-q"]
+write = ["."]
+"""
+
+
+def test_block_that_writes_an_entry_point_suspends_the_rules_that_run_it(program: Program, tmp_path: Path) -> None:
+    """A rule with walls is not suspended: the walls hold whatever it runs."""
+    (tmp_path / "p.toml").write_text(UNWALLED)
     blocks = ['cat > conftest.py <<< \'open("mark", "w")\'', "python3 -m unittest -q"]
     url = program.serve(replies(*(Reply(text=f"```bash\n{block}\n```") for block in blocks), say("Not run.")))
-    given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
+    given = ("--calls", "text", "--policy", str(tmp_path / "p.toml"), "--base-url", url, "--model", "m")
     assert program.run("run", "Write it.", *given).code == 7
     assert [record["status"] for record in program.records() if record["kind"] == "outcome"] == ["ok", "denied"]
 

@@ -16,13 +16,13 @@ import pytest
 from places import ROOT, shell_word
 from rows import all_rows
 
-from harness.actions import Action, Decision
+from harness.actions import Action, Decision, Enforcement
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
 from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
-from harness.policy.verdict import evaluate
+from harness.policy.verdict import Verdict, evaluate
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools
 
@@ -78,9 +78,14 @@ def action_of(registry: ToolRegistry, tool: str, what: str) -> Action:
 
 
 def decided(policies: dict[str, Policy], registry: ToolRegistry, tool: str, what: str) -> dict[str, str]:
-    """Return what each policy decides on one call."""
+    """Return what each policy decides on one call: `walls` for a command that runs because the kernel holds it."""
     action = action_of(registry, tool, what)
-    return {name: evaluate(policy, action).decision.word for name, policy in policies.items()}
+    return {name: decision_word(evaluate(policy, action)) for name, policy in policies.items()}
+
+
+def decision_word(verdict: Verdict) -> str:
+    is_held = verdict.in_walls and verdict.effects.enforcement is Enforcement.REQUIRED and not verdict.effects.reaches
+    return "walls" if verdict.decision is Decision.AUTO and is_held else verdict.decision.word
 
 
 def test_the_folder_holds_the_policies_that_have_names_and_no_other() -> None:
@@ -282,92 +287,92 @@ HOSTILE = [
     ("bash", "cat a | sh", "confirm deny deny confirm"),
     ("bash", "PATH=/tmp ls", "confirm deny deny confirm"),
     ("bash", "LD_PRELOAD=x.so ls", "confirm deny deny confirm"),
-    ("bash", "PYTHONPATH=/tmp pytest", "confirm deny deny confirm"),
+    ("bash", "PYTHONPATH=/tmp pytest", "confirm walls deny confirm"),
     ("bash", "PAGER=sh git log", "confirm deny deny confirm"),
     ("bash", "/tmp/ls", "confirm deny deny confirm"),
     ("bash", "./pytest -q", "confirm deny deny confirm"),
-    ("bash", "pytest -p evil", "confirm deny deny confirm"),
-    ("bash", "pytest -c other.ini", "confirm deny deny confirm"),
+    ("bash", "pytest -p evil", "confirm walls deny confirm"),
+    ("bash", "pytest -c other.ini", "confirm walls deny confirm"),
     ("bash", "pytest /tmp", "confirm confirm deny confirm"),
     # options that run other code than the project's tests, or write what nobody looks at
-    ("bash", "pytest -xpevil", "confirm deny deny confirm"),
-    ("bash", "pytest -xp evil", "confirm deny deny confirm"),
-    ("bash", "pytest --rootdir=/tmp", "confirm deny deny confirm"),
-    ("bash", "pytest --rootdir sub", "confirm deny deny confirm"),
-    ("bash", "pytest -xc other.ini", "confirm deny deny confirm"),
-    ("bash", "pytest -o addopts=-pevil", "confirm deny deny confirm"),
-    ("bash", "pytest --basetemp=src", "confirm deny deny confirm"),
-    ("bash", "pytest --pyargs os", "confirm deny deny confirm"),
-    ("bash", "pytest --junitxml=src/a.py", "confirm deny deny confirm"),
-    ("bash", "pytest --cov-report=html:src", "confirm deny deny confirm"),
-    ("bash", "python -m pytest -p evil", "confirm deny deny confirm"),
-    ("bash", "python -m unittest -s/tmp", "confirm deny deny confirm"),
-    ("bash", "python -m unittest --start-directory=sub/../..", "confirm deny deny confirm"),
-    ("bash", "cargo test --config build.rustc-wrapper=./x", "confirm deny deny confirm"),
+    ("bash", "pytest -xpevil", "confirm walls deny confirm"),
+    ("bash", "pytest -xp evil", "confirm walls deny confirm"),
+    ("bash", "pytest --rootdir=/tmp", "confirm confirm deny confirm"),
+    ("bash", "pytest --rootdir sub", "confirm walls deny confirm"),
+    ("bash", "pytest -xc other.ini", "confirm walls deny confirm"),
+    ("bash", "pytest -o addopts=-pevil", "confirm walls deny confirm"),
+    ("bash", "pytest --basetemp=src", "confirm walls deny confirm"),
+    ("bash", "pytest --pyargs os", "confirm walls deny confirm"),
+    ("bash", "pytest --junitxml=src/a.py", "confirm walls deny confirm"),
+    ("bash", "pytest --cov-report=html:src", "confirm walls deny confirm"),
+    ("bash", "python -m pytest -p evil", "confirm walls deny confirm"),
+    ("bash", "python -m unittest -s/tmp", "confirm walls deny confirm"),
+    ("bash", "python -m unittest --start-directory=sub/../..", "confirm confirm deny confirm"),
+    ("bash", "cargo test --config build.rustc-wrapper=./x", "confirm walls deny confirm"),
     ("bash", "cargo --config=x test", "confirm deny deny confirm"),
-    ("bash", "cargo test -Zunstable-options", "confirm deny deny confirm"),
+    ("bash", "cargo test -Zunstable-options", "confirm walls deny confirm"),
     ("bash", "cargo +nightly test", "confirm deny deny confirm"),
-    ("bash", "cargo test --manifest-path sub/Cargo.toml", "confirm deny deny confirm"),
-    ("bash", "cargo test --target evil.json", "confirm deny deny confirm"),
-    ("bash", "cargo clippy --fix", "confirm deny deny confirm"),
-    ("bash", "cargo clippy -- -C linker=./x", "confirm deny deny confirm"),
-    ("bash", "cargo fmt", "confirm deny deny confirm"),
-    ("bash", "cargo fmt --all -- --config-path=x", "confirm deny deny confirm"),
+    ("bash", "cargo test --manifest-path sub/Cargo.toml", "confirm walls deny confirm"),
+    ("bash", "cargo test --target evil.json", "confirm walls deny confirm"),
+    ("bash", "cargo clippy --fix", "confirm walls deny confirm"),
+    ("bash", "cargo clippy -- -C linker=./x", "confirm walls deny confirm"),
+    ("bash", "cargo fmt", "confirm walls deny confirm"),
+    ("bash", "cargo fmt --all -- --config-path=x", "confirm walls deny confirm"),
     ("bash", "cargo run", "confirm deny deny confirm"),
-    ("bash", "go test -exec ./x ./...", "confirm deny deny confirm"),
-    ("bash", "go test -exec=./x ./...", "confirm deny deny confirm"),
-    ("bash", "go test --exec=./x ./...", "confirm deny deny confirm"),
-    ("bash", "go test -toolexec=./x ./...", "confirm deny deny confirm"),
-    ("bash", "go test -o src/a.py ./...", "confirm deny deny confirm"),
-    ("bash", "go test -coverprofile=src/a.py ./...", "confirm deny deny confirm"),
-    ("bash", "go build -o src/a.py ./cmd/x", "confirm deny deny confirm"),
-    ("bash", "go vet -vettool=./x ./...", "confirm deny deny confirm"),
+    ("bash", "go test -exec ./x ./...", "confirm walls deny confirm"),
+    ("bash", "go test -exec=./x ./...", "confirm walls deny confirm"),
+    ("bash", "go test --exec=./x ./...", "confirm walls deny confirm"),
+    ("bash", "go test -toolexec=./x ./...", "confirm walls deny confirm"),
+    ("bash", "go test -o src/a.py ./...", "confirm walls deny confirm"),
+    ("bash", "go test -coverprofile=src/a.py ./...", "confirm walls deny confirm"),
+    ("bash", "go build -o src/a.py ./cmd/x", "confirm walls deny confirm"),
+    ("bash", "go vet -vettool=./x ./...", "confirm walls deny confirm"),
     ("bash", "go run ./cmd/x", "confirm deny deny confirm"),
-    ("bash", "golangci-lint run -c evil.yml", "confirm deny deny confirm"),
-    ("bash", "golangci-lint run -c=evil.yml", "confirm deny deny confirm"),
-    ("bash", "golangci-lint run --fix", "confirm deny deny confirm"),
+    ("bash", "golangci-lint run -c evil.yml", "confirm walls deny confirm"),
+    ("bash", "golangci-lint run -c=evil.yml", "confirm walls deny confirm"),
+    ("bash", "golangci-lint run --fix", "confirm walls deny confirm"),
     ("bash", "npm --prefix sub test", "confirm deny deny confirm"),
-    ("bash", "npm test --prefix=sub", "confirm deny deny confirm"),
-    ("bash", "npm test --script-shell=./x", "confirm deny deny confirm"),
-    ("bash", "npm test --script-shell ./x", "confirm deny deny confirm"),
+    ("bash", "npm test --prefix=sub", "confirm walls deny confirm"),
+    ("bash", "npm test --script-shell=./x", "confirm walls deny confirm"),
+    ("bash", "npm test --script-shell ./x", "confirm walls deny confirm"),
     ("bash", "npm run evil", "confirm deny deny confirm"),
-    ("bash", "npm test -- --config=evil.js", "confirm deny deny confirm"),
-    ("bash", "npm run lint -- --fix", "confirm deny deny confirm"),
+    ("bash", "npm test -- --config=evil.js", "confirm walls deny confirm"),
+    ("bash", "npm run lint -- --fix", "confirm walls deny confirm"),
     ("bash", "npm install", "confirm deny deny confirm"),
-    ("bash", "npx eslint src", "confirm deny deny confirm"),
+    ("bash", "npx eslint src", "confirm walls deny confirm"),
     ("bash", "make SHELL=./x test", "confirm deny deny confirm"),
     ("bash", "make test SHELL=./x", "confirm deny deny confirm"),
     ("bash", "make -C sub test", "confirm deny deny confirm"),
     ("bash", "make -f evil.mk test", "confirm deny deny confirm"),
     ("bash", "make install", "confirm deny deny confirm"),
-    ("bash", "ruff check --config 'fix = true' .", "confirm deny deny confirm"),
-    ("bash", "ruff check --fix .", "confirm deny deny confirm"),
-    ("bash", "ruff check -o src/a.py .", "confirm deny deny confirm"),
-    ("bash", "ruff format .", "confirm deny deny confirm"),
-    ("bash", "mypy --python-executable ./x src", "confirm deny deny confirm"),
-    ("bash", "mypy --config-file=evil.ini src", "confirm deny deny confirm"),
-    ("bash", "mypy --install-types src", "confirm deny deny confirm"),
-    ("bash", "mypy @words", "confirm deny deny confirm"),
-    ("bash", "eslint -c evil.js src", "confirm deny deny confirm"),
-    ("bash", "eslint --rulesdir rules src", "confirm deny deny confirm"),
-    ("bash", "eslint --format=./evil.js src", "confirm deny deny confirm"),
-    ("bash", "eslint --plugin evil src", "confirm deny deny confirm"),
-    ("bash", "eslint --fix src", "confirm deny deny confirm"),
-    ("bash", "eslint -o src/a.py src", "confirm deny deny confirm"),
-    ("bash", "tsc", "confirm deny deny confirm"),
-    ("bash", "tsc --noEmit false", "confirm deny deny confirm"),
-    ("bash", "tsc --noEmit --outDir src", "confirm deny deny confirm"),
-    ("bash", "tsc -noEmit -outDir src", "confirm deny deny confirm"),
-    ("bash", "black .", "confirm deny deny confirm"),
-    ("bash", "flake8 --config=evil.cfg", "confirm deny deny confirm"),
-    ("bash", "flake8 --output-file=src/a.py src", "confirm deny deny confirm"),
-    ("bash", "prettier --check . --write", "confirm deny deny confirm"),
-    ("bash", "prettier --check --plugin=./x.js .", "confirm deny deny confirm"),
-    ("bash", "prettier --check --config=evil.js .", "confirm deny deny confirm"),
-    ("bash", "NODE_OPTIONS=--require=./x npm test", "confirm deny deny confirm"),
-    ("bash", "GOFLAGS=-toolexec=./x go test ./...", "confirm deny deny confirm"),
-    ("bash", "RUSTC_WRAPPER=./x cargo test", "confirm deny deny confirm"),
-    ("bash", "MAKEFLAGS=-f make test", "confirm deny deny confirm"),
+    ("bash", "ruff check --config 'fix = true' .", "confirm walls deny confirm"),
+    ("bash", "ruff check --fix .", "confirm walls deny confirm"),
+    ("bash", "ruff check -o src/a.py .", "confirm walls deny confirm"),
+    ("bash", "ruff format .", "confirm walls deny confirm"),
+    ("bash", "mypy --python-executable ./x src", "confirm walls deny confirm"),
+    ("bash", "mypy --config-file=evil.ini src", "confirm walls deny confirm"),
+    ("bash", "mypy --install-types src", "confirm walls deny confirm"),
+    ("bash", "mypy @words", "confirm walls deny confirm"),
+    ("bash", "eslint -c evil.js src", "confirm walls deny confirm"),
+    ("bash", "eslint --rulesdir rules src", "confirm walls deny confirm"),
+    ("bash", "eslint --format=./evil.js src", "confirm walls deny confirm"),
+    ("bash", "eslint --plugin evil src", "confirm walls deny confirm"),
+    ("bash", "eslint --fix src", "confirm walls deny confirm"),
+    ("bash", "eslint -o src/a.py src", "confirm walls deny confirm"),
+    ("bash", "tsc", "confirm walls deny confirm"),
+    ("bash", "tsc --noEmit false", "confirm walls deny confirm"),
+    ("bash", "tsc --noEmit --outDir src", "confirm walls deny confirm"),
+    ("bash", "tsc -noEmit -outDir src", "confirm walls deny confirm"),
+    ("bash", "black .", "confirm walls deny confirm"),
+    ("bash", "flake8 --config=evil.cfg", "confirm walls deny confirm"),
+    ("bash", "flake8 --output-file=src/a.py src", "confirm walls deny confirm"),
+    ("bash", "prettier --check . --write", "confirm walls deny confirm"),
+    ("bash", "prettier --check --plugin=./x.js .", "confirm walls deny confirm"),
+    ("bash", "prettier --check --config=evil.js .", "confirm walls deny confirm"),
+    ("bash", "NODE_OPTIONS=--require=./x npm test", "confirm walls deny confirm"),
+    ("bash", "GOFLAGS=-toolexec=./x go test ./...", "confirm walls deny confirm"),
+    ("bash", "RUSTC_WRAPPER=./x cargo test", "confirm walls deny confirm"),
+    ("bash", "MAKEFLAGS=-f make test", "confirm walls deny confirm"),
     ("bash", "python3 -c 'print(1)'", "confirm deny deny confirm"),
     ("bash", "python3 -m http.server", "confirm deny deny confirm"),
     ("bash", "git diff --output=x", "confirm deny deny confirm"),
@@ -438,7 +443,9 @@ def test_each_policy_decides_as_listed(
     tool: str, what: str, decisions: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
     expected = dict(zip(("default", "ci", "readonly", "demo"), decisions.split(), strict=True))
-    assert decided({name: policies[name] for name in expected}, registry, tool, what) == expected
+    said = decided({name: policies[name] for name in expected}, registry, tool, what)
+    held = {name: "walls" for name, word in expected.items() if word == "auto" and said[name] == "walls"}
+    assert said == expected | held
 
 
 @all_rows("name", ["ci", "readonly"])
@@ -561,7 +568,7 @@ def test_hostile_call_is_never_auto_under_a_policy_about_it(
     auto = [
         (tool, what)
         for tool, what, _ in HOSTILE
-        if evaluate(policies[name], action_of(registry, tool, what)).decision is Decision.AUTO
+        if decision_word(evaluate(policies[name], action_of(registry, tool, what))) == "auto"
     ]
     assert auto == ([("read_file", ".env"), ("read_file", "secret-by-link")] if name == "demo" else [])
 
