@@ -74,7 +74,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     workspace = Workspace(session.workspace, environment.get("HOME"))
     stores = kept_contents(state, workspace.root)
     if not arguments.dry_run and (finished := finish_killed_undos(stores)):
-        complain(f"{count_of(len(finished), 'undo')} that had been stopped midway was finished first")
+        complain(finished_words(len(finished)))
     chosen = {(session.session, step.call) for step in steps if arguments.to is None or step.call >= arguments.to}
     logged_steps = [LoggedStep(session=session.session, step=step) for step in steps]
     undo = SessionUndo(logged_steps, chosen, workspace, stores, all_of_them=arguments.to is not None)
@@ -101,6 +101,11 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         complain("undo was stopped: what is not named above stands as it was; undo again to go on")
         return Exit.TERMINATED if signals.terminated else Exit.INTERRUPTED
     return code
+
+
+def finished_words(count: int) -> str:
+    """Return the message about undos that had been killed midway."""
+    return f"{count_of(count, 'undo')} that had been stopped midway was finished first"
 
 
 def kept_contents(state: State, workspace: str) -> KeptContents:

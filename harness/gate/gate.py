@@ -247,6 +247,9 @@ class Gate:
         from harness.gate.beside import on_gates_thread
 
         self._records.record_question(pending.proposal, action, verdict)
+        tool = self.tools[action.tool]
+        if isinstance(tool, ChangingTool) and approver is not deny_all:
+            tool.expect_files(verdict.effects, self.policy)
         started = self._monotonic()
         try:
             approval = on_gates_thread(lambda: approver(action, verdict))

@@ -237,6 +237,10 @@ class WatchedTool(Protocol):
 class ChangingTool(Protocol):
     """A tool whose calls may change files that no argument names, as a command does."""
 
+    def expect_files(self, effects: Effects, policy: Policy) -> None:
+        """Begin to look at the files while the user is asked about a call, so that `note_files` is quick."""
+        ...
+
     def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files of the workspace right before a call. `None` for a call that can write none of them.
 

@@ -97,6 +97,7 @@ class BashTool:
         self._lend = lend
         self._own_tmpdir = own_tmpdir
         self.walls = self._commands.walls
+        self.expect_files = self._commands.expect_files
         self.note_files = self._commands.note_files
         self.spec = _spec(self._commands.seconds)
 

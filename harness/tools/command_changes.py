@@ -42,6 +42,11 @@ class CommandChanges:
         looks, denied = self._looks, policy.unreadable_files
         Thread(target=lambda: looks.look_ahead(denied), daemon=True).start()
 
+    def expect(self, effects: Effects, policy: Policy) -> None:
+        """Keep the looks fresh during a question about a command, so that it does not wait for one."""
+        if effects.may_write:
+            self._looks.expect(policy.unreadable_files)
+
     def note(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files right before a command. `None` for one that can write nothing."""
         return self._looks.note(policy.unreadable_files) if effects.may_write else None

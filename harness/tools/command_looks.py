@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event, Thread
 
 from harness.actions import Access, JsonValue, PathAccess, Place
 from harness.files.recorded_changes import recorded
@@ -14,6 +15,34 @@ from harness.paths import TreeNames
 from harness.policy.matchers import FileMatcher
 from harness.policy.patterns import path_patterns
 from harness.policy.walls_here import Undo
+
+FRESH_SECONDS = 1.0
+"""Age of a look up to which a command needs no new one. What the user saves meanwhile counts as the command's."""
+LOOK_AGAIN_SECONDS = 0.7
+MOST_LOOKS = 60
+"""Maximum number of looks during one question. A later answer waits for a new look."""
+
+
+class AwaitedCommand:
+    """The looks during a question about one command."""
+
+    def __init__(self) -> None:
+        self.has_looked = False
+        """Whether a look has ended."""
+        self._ended = Event()
+
+    def look(self, look: Callable[[], None]) -> None:
+        """Look again and again until `end`."""
+        for _ in range(MOST_LOOKS):
+            look()
+            self.has_looked = True
+            if self._ended.wait(LOOK_AGAIN_SECONDS):
+                return
+
+    def end(self) -> bool:
+        """End the looks. Return whether there was one."""
+        self._ended.set()
+        return self.has_looked
 
 
 class CommandLooks:
@@ -26,6 +55,8 @@ class CommandLooks:
         """
         self._denied = DeniedFiles(root)
         self._watch = TreeWatch(root, stores, denied=self._denied, environment=environment)
+        self.awaited: AwaitedCommand | None = None
+        """The command about which the user is asked now."""
 
     @property
     def undo(self) -> Undo:
@@ -38,11 +69,26 @@ class CommandLooks:
         self._denied.match(denied)
         self._watch.look_ahead()
 
+    def expect(self, denied: Sequence[FileMatcher]) -> None:
+        """Look again and again on another thread until the next `note`, which then need not look.
+
+        For the time of a question about a command. It ends by itself after MOST_LOOKS.
+        """
+        self._denied.match(denied)
+        self.stop_looking()
+        self.awaited = awaited = AwaitedCommand()
+        Thread(target=lambda: awaited.look(self._watch.look_ahead), daemon=True).start()
+
+    def stop_looking(self) -> bool:
+        """End the looks of `expect`. Return whether the last one is fresh: nothing of the session ran since it."""
+        awaited, self.awaited = self.awaited, None
+        return awaited is not None and awaited.end()
+
     def note(self, denied: Sequence[FileMatcher]) -> CompareFiles:
         """Note the files right before a command. `denied` match the files whose content is never stored."""
         self._denied.match(denied)
-        root = self._watch.root
-        history, noted = local_history(root), self._watch.note(fresh_seconds=0)
+        root, fresh_seconds = self._watch.root, FRESH_SECONDS if self.stop_looking() else 0.0
+        history, noted = local_history(root), self._watch.note(fresh_seconds=fresh_seconds)
 
         def compare() -> Mapping[str, JsonValue]:
             changes = noted.compared()

@@ -137,6 +137,11 @@ class CommandRunner:
         """The changes by commands that undo can take back."""
         return Undo(missing="changes by commands are not kept") if self._changes is None else self._changes.undo
 
+    def expect_files(self, effects: Effects, policy: Policy) -> None:
+        """Prepare for `note_files` during a question (see gate.tool.ChangingTool)."""
+        if self._changes is not None:
+            self._changes.expect(effects, policy)
+
     def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files of the workspace right before a command (see gate.tool.ChangingTool)."""
         return None if self._changes is None else self._changes.note(effects, policy)

@@ -67,6 +67,7 @@ class ScriptTool:
         self.root = self._workspace.root
         self.check_place = self._workspace.check
         self.walls = commands.walls
+        self.expect_files = commands.expect_files
         self.note_files = commands.note_files
         self.spec = ToolSpec(
             name=script_tool(declared.name), description=declared.description, parameters=declared.schema

@@ -14,8 +14,13 @@ from playing import Playing
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action
+from harness.app.undo import kept_contents
 from harness.files.before_images import BeforeImages
+from harness.files.tree_undo import CallChanges, plan_undo
+from harness.files.undo import CommandStep, changes_to_undo
+from harness.files.undo_run import apply_undo
 from harness.gate.approval import Approval
+from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
 from harness.messages import StopReason, ToolCall
 from harness.models.scripted import call
@@ -277,3 +282,30 @@ def test_audit_names_exactly_what_each_command_changed(program: Program, place: 
     assert all(row["sure"] and row["undoable"] for row in changes.values())
     assert [row for row in rows if row.get("row") == "command"] == []
     assert "could write" not in program.run("audit", "files", "--session", session).out
+
+
+@pytest.mark.parametrize("steps", [2, 6, 9])
+def test_killed_undo_is_finished_by_the_next(program: Program, place: Path, steps: int) -> None:
+    before = tree(place)
+    session = work(program, "sed -i s/one/two/ a; mkdir new; echo x > new/file; rm keep/b; ln -sfn keep link")
+    (log,) = [path for path in program.logs() if session in path.read_text()]
+    (step,) = changes_to_undo(list(read_log(str(log))), session, log=str(log))
+    stores = kept_contents(State.of(program.environment), str(place))
+    child = os.fork()
+    if child == 0:
+        left = iter(range(steps))
+
+        def pause(action: str) -> None:
+            if next(left, None) is None:
+                os._exit(9)
+
+        assert isinstance(step, CommandStep)
+        plan = plan_undo(str(place), [CallChanges(call=1, changes=step.changes)], {1}, stores.has)
+        apply_undo(str(place), plan, stores.store, stores.new_journal(), content_of=stores.get, pause=pause)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert tree(place) != before
+    done = program.run("undo")
+    assert "1 undo that had been stopped midway was finished first" in done.err
+    assert tree(place) == before
+    assert os.listdir(stores.journals) == []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from playing import Playing
@@ -29,7 +31,7 @@ from harness.models.scripted import call
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import Verdict
 from harness.tools.command_changes import CommandChanges
-from harness.tools.command_looks import DeniedFiles
+from harness.tools.command_looks import AwaitedCommand, CommandLooks, DeniedFiles
 
 POLICY = """
 version = 1
@@ -240,3 +242,31 @@ def test_record_and_changes_are_the_same_in_both_directions(place: Place) -> Non
     field = outcome["changes"]
     assert isinstance(field, dict)
     assert recorded(changes_from(field)) == field
+
+
+def test_looks_during_a_question_serve_the_command_that_follows_and_no_other(place: Place) -> None:
+    """What a person saves before the second command is theirs, though a look of the question is fresh by the clock."""
+    looks = CommandLooks(place.workspace.root, place.stores, os.environ)
+    looks.expect([])
+    awaited = looks.awaited
+    assert awaited is not None
+    while not awaited.has_looked:
+        time.sleep(0.01)
+    mine = Path(place.workspace.root) / "mine"
+    compare = looks.note([])
+    mine.write_text("by the first command\n")
+    assert [change.path for change in changes_from(compare()).changes] == ["mine"]
+    assert looks.awaited is None
+    mine.write_text("by the person, right after it\n")
+    assert changes_from(looks.note([])()).changes == ()
+
+
+def test_looks_end_with_the_question(place: Place) -> None:
+    looked = Event()
+    awaited = AwaitedCommand()
+    thread = Thread(target=lambda: awaited.look(looked.set), daemon=True)
+    thread.start()
+    assert looked.wait(60.0)
+    awaited.end()
+    thread.join(60.0)
+    assert not thread.is_alive()

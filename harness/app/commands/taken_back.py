@@ -8,13 +8,22 @@ from harness.app.commands.conversation import Conversation
 from harness.app.commands.diff import MOST_LINES, content_now
 from harness.app.commands.turns import CallPlace, PastSession
 from harness.app.sessions import logged_sessions, session_named, verified_session
-from harness.app.undo import kept_contents, put_back, undo_lines, undo_summary, undone_paths, unless_forged
+from harness.app.undo import (
+    finished_words,
+    kept_contents,
+    put_back,
+    undo_lines,
+    undo_summary,
+    undone_paths,
+    unless_forged,
+)
 from harness.errors import ToolError
 from harness.files.diffs import compare
-from harness.files.session_undo import Ended, LoggedStep, PathOutcome, SessionUndo, has_effect
+from harness.files.session_undo import Ended, LoggedStep, PathOutcome, SessionUndo, finish_killed_undos, has_effect
 from harness.files.undo import CommandStep, StepOutcome, changes_to_undo, without_changes
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
+from harness.terminal.styles import Tone
 from harness.terminal.undo_question import UndoChoice, UndoQuestion
 
 
@@ -22,10 +31,15 @@ class TakenBack:
     """The changes of files by some calls, newest first. Those that still are as the calls left them can be undone."""
 
     def __init__(self, conversation: Conversation, calls: Iterable[CallPlace]) -> None:
-        """Look for the changes of `calls`. Changes no file. Raises UsageError and LogError for an unusable log."""
+        """Look for the changes of `calls`. Changes no file, unless an earlier undo was killed: it is finished first.
+
+        Raises UsageError and LogError for an unusable log.
+        """
         self._conversation = conversation
         self._place = conversation.place
         self._stores = kept_contents(self._place.state, self._place.workspace.root)
+        if finished := finish_killed_undos(self._stores):
+            conversation.say(finished_words(len(finished)), Tone.WARNING)
         chosen = {(call.part.session, call.call) for call in calls}
         steps = [each for part in reversed(conversation.turns.parts) for each in self._steps_of(part)] if chosen else []
         self._undo = SessionUndo(steps, chosen, self._place.workspace, self._stores, all_of_them=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.gate.records import CallRecords
-from harness.gate.tool import CompareFiles
 from harness.log.vocabulary import SEEN_BY_US, PlacesAnswer
 from harness.messages import ResultStatus, ToolResult
 from harness.plugins.agents.agent_session import AgentSession
@@ -32,7 +31,9 @@ def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: 
             session.record_yes(call)
 
 
-def note_files(ticket: Ticket, stores: str, environment: Mapping[str, str]) -> CompareFiles | None:
+def note_files(
+    ticket: Ticket, stores: str, environment: Mapping[str, str]
+) -> Callable[[], Mapping[str, JsonValue]] | None:
     """Note the files of the workspace right before a command. `None` for one that only reads.
 
     `stores` is the folder for contents of files, and `environment` that of the agent's shell.
