@@ -21,13 +21,11 @@ from harness.process.capture import Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
-from harness.process.start import Latch, Launch, start
+from harness.process.start import Latch, Launch, StartedProgram, start
 from harness.process.survivors import Survivors, send
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
-    from subprocess import Popen
-
     from harness.process.lent_terminal import LentTerminal
 
 STEP_SECONDS = 0.01
@@ -190,7 +188,7 @@ def _run(
 ) -> Ended:
     started = time.monotonic()
     adopt_orphans()
-    survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
+    survivors = Survivors.of(launch)
     try:
         with Latch() as latch:
             variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
@@ -209,7 +207,7 @@ def _run(
 
 def _start(
     launch: Launch, sinks: tuple[TakesOutput, TakesOutput | None]
-) -> tuple[Popen[bytes], dict[int, TakesOutput]]:
+) -> tuple[StartedProgram, dict[int, TakesOutput]]:
     """Start the program. Return it, and the read end of each output pipe with the receiver of its output.
 
     A program with a terminal uses that for its input and output.
@@ -255,7 +253,7 @@ class _Group:
 
     def __init__(
         self,
-        process: Popen[bytes],
+        process: StartedProgram,
         pipes: dict[int, TakesOutput],
         interrupt: int,
         live: Live | LentTerminal | None,
@@ -299,7 +297,7 @@ class _Group:
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
             self._survivors.close()
-            self._process.poll()
+            self._process.release()
         _close(self._pipes)
         self._pipes = {}
         if self._exit >= 0:
@@ -337,7 +335,7 @@ class _Group:
         self._drain(STEP_SECONDS)
         unknown = self._survivors.unknown()
         self._survivors.close()
-        self._process.poll()
+        self._process.release()
         surviving = {(process.pid, process.started) for process in remaining}
         terminated = tuple(name for process, name in names.items() if process not in surviving)
         return terminated, tuple(process.name for process in (*remaining, *unknown))
@@ -362,13 +360,10 @@ class _Group:
             return CommandEnding.TIMED_OUT, None
         if exit_seen is _Seen.INTERRUPT:
             return CommandEnding.INTERRUPTED, None
-        try:
-            status = os.waitid(os.P_PIDFD, self._exit, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        except ChildProcessError:
-            status = None
+        status = self._process.status()
         if status is None:
             return CommandEnding.UNKNOWN, None
-        return (CommandEnding.EXITED if status.si_code == os.CLD_EXITED else CommandEnding.SIGNALLED), status.si_status
+        return (CommandEnding.EXITED if status[0] else CommandEnding.SIGNALLED), status[1]
 
     def _until_exit(self, seconds: float) -> _Seen:
         now = time.monotonic()

@@ -14,6 +14,7 @@ from _thread import allocate_lock, start_new_thread
 from collections.abc import Collection, Iterator
 
 from harness.process import procfs
+from harness.process.hardening import set_name
 from harness.process.procfs import Process
 
 MARK_VARIABLE = "HARNESS_CALL"
@@ -186,8 +187,7 @@ def watch() -> None:
     os.chdir("/")
     import resource  # noqa: F401 - procfs needs it later
 
-    with open("/proc/self/comm", "w", encoding="ascii") as name:
-        name.write(_LOADED_NAME)
+    set_name(_LOADED_NAME.encode())
     while os.read(0, 1):
         pass
     running = running_commands(os.pread(1, 1 << 20, 0))

@@ -10,17 +10,13 @@ import select
 import signal
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
-from harness.process.start import Latch, Launch, NotConfinedError, becoming, find_bash, start
+from harness.process.start import Latch, Launch, NotConfinedError, StartedProgram, becoming, find_bash, start
 from harness.process.survivors import Survivors, send
 from harness.record import replace
-
-if TYPE_CHECKING:
-    from subprocess import Popen
 
 GRACE_SECONDS = 2.0
 """Seconds between the end of the program's input and SIGTERM, and between SIGTERM and SIGKILL."""
@@ -41,7 +37,7 @@ class PipedProcess:
         processes can be missed.
         """
         adopt_orphans()
-        self._survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
+        self._survivors = Survivors.of(launch)
         pipes: list[int] = []
         try:
             for _ in range(2):
@@ -49,7 +45,7 @@ class PipedProcess:
             reads, self.input, self.output, writes = pipes
             with Latch() if is_bound else nullcontext() as latch:
                 process = start(self._marked(launch, latch), reads, writes, errors)
-                self._process: Popen[bytes] = process
+                self._process: StartedProgram = process
                 self._survivors.started(process.pid, bounded=is_bound)
                 if latch is not None:
                     latch.lift()

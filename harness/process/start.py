@@ -1,4 +1,7 @@
-"""Start one program in its own session, inside walls if it must be confined."""
+"""Start one program in its own session, inside walls if it must be confined.
+
+A thread of the harness starts it, or a `Starter`: a process that can build walls which no thread can enter.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ import termios
 import time
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from harness.record import Record
 
 if TYPE_CHECKING:
+    import socket
     from subprocess import Popen
 
     from harness.process.lent_terminal import LentTerminal
@@ -30,19 +33,66 @@ class NotConfinedError(OSError):
     """Raised if the walls could not be built, so that no program was started."""
 
 
-class NetworkOfItsOwn(Protocol):
-    """A private network that the child process creates before it becomes the program."""
+class StartedProgram(Protocol):
+    """A started program, as `subprocess.Popen` has it. Its number stays its own until it was waited for."""
 
-    def make(self) -> None:
-        """Create the network, in the child. Raises OSError; `serve` then raises the error in the harness."""
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
         ...
 
-    def bind(self) -> None:
-        """Confine the child, as `Launch.confine` confines a thread. Raises OSError."""
+    @property
+    def returncode(self) -> int | None:
+        """Exit code, or minus the number of the signal that ended it. `None` until it was waited for."""
         ...
 
-    def serve(self) -> None:
-        """Start to serve the network, in the harness. Raises OSError if it was not created."""
+    def wait(self) -> int:
+        """Wait for the end, and return the `returncode`."""
+        ...
+
+    def kill(self) -> None:
+        """Send SIGKILL, if it was not waited for."""
+        ...
+
+    def release(self) -> object:
+        """Have the program reaped if it has ended, without waiting for it. Its number may then be used again."""
+        ...
+
+    def status(self) -> tuple[bool, int] | None:
+        """Return whether the ended program exited by itself, and its exit code or signal. It is not reaped.
+
+        `None` if the status is lost.
+        """
+        ...
+
+
+class Starter(Protocol):
+    """A process that starts programs for the harness."""
+
+    @property
+    def adopter(self) -> int:
+        """Number of the process that becomes the parent of the program's orphans."""
+        ...
+
+    def start(self, launch: Launch, streams: Sequence[int]) -> StartedElsewhere:
+        """Start a program with `streams` as its stdin, stdout and stderr. Raises NotConfinedError, OSError."""
+        ...
+
+
+class StartedElsewhere(StartedProgram, Protocol):
+    """A program that a Starter started."""
+
+    @property
+    def door(self) -> socket.socket | None:
+        """Listener in the program's own network. `None` without such a network."""
+        ...
+
+
+class ServedNetwork(Protocol):
+    """The service at the door of a private network."""
+
+    def serve(self, door: socket.socket) -> None:
+        """Start to serve the network. Raises OSError."""
         ...
 
 
@@ -55,8 +105,10 @@ class Launch(Record):
     environment: Mapping[str, str]
     confine: Callable[[], None] | None = None
     """Function that permanently confines the calling thread and its children, or raises OSError. `None`: no walls."""
-    network: NetworkOfItsOwn | None = None
-    """Network that the child creates before its walls. Then `network.bind` confines the child instead of `confine`."""
+    starter: Starter | None = None
+    """Process that starts the program inside its walls. Then `confine` is not used."""
+    network: ServedNetwork | None = None
+    """Service at the door of the program's own network, which the starter makes."""
     prefix: Sequence[str] = ()
     """Words before the command line: a program that confines itself and then starts `executable`."""
     descriptors: Sequence[int] = ()
@@ -83,7 +135,29 @@ def becoming(words: Sequence[str]) -> tuple[str, ...]:
     return ("bash", "--noprofile", "--norc", "-c", "--", 'exec -- "$@"', "bash", *words)
 
 
-def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> Popen[bytes]:
+class Child:
+    """A program that a thread of this process started."""
+
+    def __init__(self, popen: Popen[bytes]) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+        self.wait, self.kill, self.release = popen.wait, popen.kill, popen.poll
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit code, or minus the number of the signal that ended it. `None` until it was waited for."""
+        return self._popen.returncode
+
+    def status(self) -> tuple[bool, int] | None:
+        """Return whether the program exited by itself, and its exit code or signal. `None` if other code reaped it."""
+        try:
+            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return None
+        return None if status is None else (status.si_code == os.CLD_EXITED, status.si_status)
+
+
+def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> StartedProgram:
     """Start a program with `output` as its stdout, and `errors` as its stderr (`None`: `output` too).
 
     INVARIANT: the thread that starts the program has ended when this returns. The thread enters the walls: a Landlock
@@ -94,6 +168,8 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
 
     Raises NotConfinedError without walls, OSError or ValueError if the program cannot be started.
     """
+    if launch.starter is not None:
+        return _by_starter(launch, launch.starter, (stdin, output, output if errors is None else errors))
     import subprocess
 
     def popen() -> Popen[bytes]:
@@ -110,45 +186,25 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
                 bufsize=0,
                 start_new_session=True,
                 pass_fds=launch.descriptors,
-                preexec_fn=_in_child(launch),  # noqa: PLW1509 - it makes a few system calls
+                preexec_fn=None if launch.terminal is None else _take_terminal,  # noqa: PLW1509 - one system call
             )
         except subprocess.SubprocessError as error:  # another process wrote into the pipe that reports the start
             raise OSError(errno.EIO, str(error)) from error
 
-    if launch.network is None:
-        return _on_a_thread_that_ends(launch.confine, popen)
-    return _on_a_thread_that_ends(None, partial(_with_network, launch.network, popen))
+    return Child(_on_a_thread_that_ends(launch.confine, popen))
 
 
-def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
-    """Start a program that creates its own network, and serve the network before the program begins."""
-    try:
-        process = popen()
-    except OSError as error:
-        _put_up(network.serve)  # raises the original error if the network failed
-        raise NotConfinedError(error.errno or errno.EIO, error.strerror or str(error)) from error
-    try:
-        _put_up(network.serve)
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
+def _by_starter(launch: Launch, starter: Starter, streams: Sequence[int]) -> StartedProgram:
+    """Have a program started, and serve its network before it begins."""
+    process = starter.start(launch, streams)
+    if launch.network is not None and process.door is not None:
+        try:
+            launch.network.serve(process.door)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
     return process
-
-
-def _in_child(launch: Launch) -> Callable[[], None] | None:
-    """Return the function that the child runs before it becomes the program. `None`, if possible, saves a full fork."""
-    if launch.network is None:
-        return None if launch.terminal is None else _take_terminal
-    network, terminal = launch.network, launch.terminal
-
-    def prepare() -> None:
-        if terminal is not None:
-            _take_terminal()
-        network.make()
-        network.bind()
-
-    return prepare
 
 
 def _take_terminal() -> None:
@@ -167,7 +223,11 @@ def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[
         thread = get_native_id()
         try:
             if confine is not None:
-                _put_up(confine)
+                try:
+                    confine()
+                except OSError as error:
+                    number = error.errno or errno.EIO
+                    raise NotConfinedError(number, error.strerror or str(error) or os.strerror(number)) from error
             outcome.append(popen())
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             outcome.append(error)
@@ -181,14 +241,6 @@ def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[
     if isinstance(result, BaseException):
         raise result
     return result
-
-
-def _put_up(confine: Callable[[], None]) -> None:
-    try:
-        confine()
-    except OSError as error:
-        number = error.errno or errno.EIO
-        raise NotConfinedError(number, error.strerror or str(error) or os.strerror(number)) from error
 
 
 def _wait_for_end(thread: int) -> None:

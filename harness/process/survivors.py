@@ -9,6 +9,9 @@ descend from children of the harness (hardening.adopt_orphans). Such a child bel
   or has the walls of the command, if the command is confined and this process is not;
 - or if no other command runs in this process, and the child hides, so that this cannot be determined.
 
+A command in namespaces of its own has another adopter than the harness: the first process of its namespace. It stays
+the child of the process that started it. Its other processes are found among the children of that adopter.
+
 A child from before the command never belongs to it. Neither does one without these signs, such as the guard or a
 process of a program that uses harness as a library. Only processes of the command are signalled and reaped.
 
@@ -26,6 +29,7 @@ from harness.process import procfs
 from harness.process.guard import guard, marked
 from harness.process.hardening import bound, new_mark
 from harness.process.procfs import Process
+from harness.process.start import Launch
 
 MAX_LOOKS = 100
 """Maximum number of looks. After that, a chain of processes that each start the next and exit counts as running."""
@@ -40,19 +44,31 @@ _lock = allocate_lock()
 class Survivors:
     """The processes of one command, from before its start until the last has ended."""
 
-    def __init__(self, *, confined: bool) -> None:
-        """Record the children that exist before the command. `close` must be called later."""
+    def __init__(self, *, confined: bool, adopter: int = 0) -> None:
+        """Record the children that exist before the command. `close` must be called later.
+
+        `adopter` is the process that becomes the parent of orphans (0: this process).
+        """
+        self._adopter = adopter or os.getpid()
         self.mark = new_mark()
         """Mark that identifies the command: see guard.marked and hardening.bound."""
         self._confined = confined
         self._walls = (0, 0)
         self._leader = 0
+        self._has_leader_ended = False
         self._owned: set[tuple[int, int]] = set()
         with _lock:
             _running.add(self.mark)
         self._guard = guard()
         self._guard.announce(self.mark)
-        self._before = procfs.first_children(os.getpid())
+        self._before = procfs.first_children(self._adopter)
+
+    @classmethod
+    def of(cls, launch: Launch) -> Survivors:
+        """Return the processes of a launch that will be started next."""
+        starter = launch.starter
+        confined = launch.confine is not None or bool(launch.prefix) or starter is not None
+        return cls(confined=confined, adopter=0 if starter is None else starter.adopter)
 
     def started(self, leader: int, *, bounded: bool = True) -> None:
         """Record the command's first process, which leads its session and group, and set its limits and mark.
@@ -75,7 +91,7 @@ class Survivors:
 
     def leader_ended(self) -> None:
         """Record that the first process has ended with all its threads. It is not inspected any more."""
-        self._before.add(self._leader)
+        self._has_leader_ended = True
 
     def close(self) -> None:
         """Unregister the command, whose processes have all ended. Call it before the first process is reaped.
@@ -123,15 +139,21 @@ class Survivors:
         ]
 
     def _new(self) -> list[Process]:
-        """Return the children of the harness that did not exist before the command.
+        """Return the children of the adopter that did not exist before the command, and the running first process.
 
         This is called at least twice a second (see command.REAP_SECONDS). So if an old child ends and its number is
         reused, the number is seen missing in between, and the new child does not count as the old one.
         """
-        numbers = procfs.first_children(os.getpid())
+        numbers = procfs.first_children(self._adopter)
         self._before &= numbers
+        leader = {self._leader} - {0}
+        numbers = numbers - leader if self._has_leader_ended else numbers | leader
         processes = map(_process_of, numbers - self._before)
-        return [process for process in processes if process is not None and process.parent == os.getpid()]
+        return [
+            process
+            for process in processes
+            if process is not None and (process.parent == self._adopter or process.pid in leader)
+        ]
 
     def _reap_ended(self, child: Process) -> None:
         if not child.has_ended:

@@ -1,17 +1,32 @@
-"""Walls: kernel confinement of one command. `Walls` describes them, `prepare` builds them, `enter` confines a thread.
+"""Walls: kernel confinement of one command. `Walls` describes them, `prepare` builds them for one command.
 
-Read `walls` first, then `confinement`, which builds them by three means: `landlock` (files, ports, signals),
-`seccomp` (system calls; their numbers are in `system_calls`) and, to hide something in a writable folder,
-`bubblewrap`. `machine` measures the abilities of this machine. `kernel` makes the system calls.
+Read `walls` first, then `confinement`, which chooses between three means:
 
-The caller starts a command from a thread that entered the walls, and starts only that command from it. Nothing here
-judges a command or starts one.
+- `keeper` and `keeper_process`: a process that holds `namespaces` and starts a command in a fresh `view` of the disk;
+- `bubblewrap`, a program that does the same where we may not;
+- `landlock` (files, ports, signals) alone. It confines readers everywhere.
+
+All use `seccomp` (system calls; their numbers are in `system_calls`). `layers` names the paths that a view or bubblewrap
+mounts, `mounts` and `kernel` make the system calls. `machine` measures the abilities of this machine, `trial` those of
+the keeper.
+
+A command starts from a thread that entered the walls and starts only that, or by the `starter` of its confinement.
+Nothing here judges a command.
 """
 
 from __future__ import annotations
 
 from harness.sandbox.confinement import Confinement, Unhidden, prepare
-from harness.sandbox.machine import Machine, describe, enforces, hides_where_it_may_write, missing, probe
+from harness.sandbox.machine import (
+    Machine,
+    describe,
+    enforces,
+    hides_where_it_may_write,
+    missing,
+    probe,
+    tried,
+    why_no_namespaces,
+)
 from harness.sandbox.walls import Unenforceable, Walls
 
 __all__ = [
@@ -26,4 +41,6 @@ __all__ = [
     "missing",
     "prepare",
     "probe",
+    "tried",
+    "why_no_namespaces",
 ]

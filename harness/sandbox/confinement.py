@@ -12,10 +12,12 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
+from harness.process.start import Starter
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
 from harness.sandbox.landlock import Rulesets
-from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
-from harness.sandbox.walls import KEPT_BITS, Unenforceable, Walls
+from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine, keeper_here, why_no_namespaces
+from harness.sandbox.view import view_of
+from harness.sandbox.walls import KEPT_BITS, Network, Unenforceable, Walls
 
 _rulesets = Rulesets()
 
@@ -42,6 +44,7 @@ class Confinement:
         prefix: tuple[str, ...] = (),
         descriptors: tuple[int, ...] = (),
         gaps: tuple[str, ...] = (),
+        starter: Starter | None = None,
     ) -> None:
         self.walls = walls
         self.prefix = prefix
@@ -50,6 +53,8 @@ class Confinement:
         """File descriptors that the started process must inherit."""
         self.gaps = gaps
         """Requested walls that are not enforced, a sentence each."""
+        self.starter = starter
+        """Starts the command in namespaces, in place of a thread of this process. `None` without namespaces."""
         self._ruleset = ruleset
         self._program = program
         self._capabilities = capabilities
@@ -59,21 +64,14 @@ class Confinement:
         """Confine the calling thread, and everything that it starts later, forever.
 
         Raises OSError if any part fails; then the thread must not start anything. Raises RuntimeError on the main thread,
-        which could never leave the walls, and for walls with their own network.
+        which could never leave the walls, and for walls in which only `starter` can start a command.
         """
         if not self._open:
             raise OSError(errno.EBADF, "these walls were closed before anything went behind them")
-        if self.walls.own_network:
-            raise RuntimeError("these walls leave the network open: only a child that made its own goes behind them")
+        if self.starter is not None:
+            raise RuntimeError("these walls have namespaces: only their keeper starts a command in them")
         if get_native_id() == os.getpid():
             raise RuntimeError("the main thread would be confined for ever: enter on a thread that starts one command")
-        self.enter_as_child()
-
-    def enter_as_child(self) -> None:
-        """Confine a forked child that is about to become the command. Raises OSError.
-
-        For walls with their own network, the child must have created the network before.
-        """
         kernel.forbid_new_privileges()
         if self._capabilities is not None:
             kernel.keep_capabilities(self._capabilities)
@@ -103,24 +101,31 @@ class Confinement:
 def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
     """Build `walls` on `machine` (from `probe`) for one command. The caller must close the result.
 
-    Uses Landlock and a system call filter, and bubblewrap for paths that Landlock cannot hide. Raises Unenforceable (an
-    OSError) if the machine cannot build the walls, another OSError if the kernel refuses. Then the caller must not start
-    the command.
+    A reader is confined by Landlock and a system call filter. Any other command gets namespaces of its own where this
+    machine has them, else bubblewrap for paths that Landlock cannot hide, else Landlock alone.
+
+    Raises Unenforceable (an OSError) if the machine cannot build the walls, another OSError if the kernel refuses. Then
+    the caller must not start the command.
     """
-    for path in (*walls.writable, *walls.hide, *walls.show, *walls.keep):
+    for path in (*walls.writable, *walls.hide, *walls.show, *walls.readable, *walls.keep):
         _check_path(path)
     if not machine.seccomp:
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()
+    has_landlock = machine.landlock >= LEAST_LANDLOCK
+    if (not walls.reader or walls.own_network or not has_landlock) and not why_no_namespaces(machine):
+        return _by_namespaces(walls, machine)
+    if walls.own_network:
+        raise Unenforceable(f"a network of its own needs namespaces: {why_no_namespaces(machine)}")
     calls = seccomp.Calls(
-        network=walls.internet,
+        network=walls.network,
         sockets=walls.sockets,
         metadata=not walls.reader,
         terminal=walls.terminal,
         signals=machine.landlock >= SIGNALS_LANDLOCK or not walls.reader,
     )
     program = seccomp.program(machine.seccomp, calls)
-    if machine.landlock < LEAST_LANDLOCK:
+    if not has_landlock:
         if not machine.bubblewrap:
             raise Unenforceable("; ".join(machine.reasons) or "the Landlock of this machine is missing or too old")
         return _by_bubblewrap(machine.bubblewrap, walls, machine.landlock, program)
@@ -134,6 +139,39 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
     if not program_path:
         raise Unenforceable("; ".join((*gaps, "bubblewrap could do it, and does not work here")))
     return _by_bubblewrap(program_path, walls, machine.landlock, program)
+
+
+def _by_namespaces(walls: Walls, machine: Machine) -> Confinement:
+    """Return walls that the keeper builds.
+
+    A reader with a network of its own needs no view, since Landlock confines its files. In a view, a Landlock domain
+    keeps devices from being made, and what the namespaces share with the machine closed.
+    """
+    is_alone = walls.reader and machine.landlock >= LEAST_LANDLOCK
+    calls = seccomp.Calls(
+        network=walls.internet or not walls.reader,
+        sockets=walls.sockets or not walls.reader,
+        metadata=not walls.reader,
+        terminal=walls.terminal,
+        signals=True,
+    )
+    view = None if is_alone else view_of(walls)
+    gaps: tuple[str, ...] = ()
+    ruleset: int | None
+    if is_alone:
+        ruleset, gaps = _rulesets.copy(walls, machine.landlock)
+    else:
+        ruleset = landlock.no_devices(
+            machine.landlock, abstract=walls.network, signals=not keeper_here().separates_processes
+        )
+    starter = keeper_here().starter(
+        view=view,
+        network=Network.MACHINE if walls.network else Network.DOOR if walls.own_network else Network.SESSION,
+        capabilities=kernel.capabilities() & KEPT_BITS,
+        ruleset=ruleset,
+        program=seccomp.program(machine.seccomp, calls),
+    )
+    return Confinement(walls=walls, ruleset=ruleset, program=None, capabilities=None, gaps=gaps, starter=starter)
 
 
 def _check_path(path: str) -> None:
@@ -171,7 +209,7 @@ def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Con
         os.write(descriptor, program)
         os.lseek(descriptor, 0, os.SEEK_SET)
         prefix = bubblewrap.arguments(path, walls, descriptor)
-        ruleset = landlock.scopes(version, network=walls.internet)
+        ruleset = landlock.scopes(version, network=walls.network)
     except BaseException:
         os.close(descriptor)
         raise

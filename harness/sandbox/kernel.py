@@ -69,9 +69,20 @@ def load() -> None:
 
 
 def load_for_namespaces() -> None:
-    """Load the functions for `load` and for creating namespaces. Raises OSError if one is missing."""
+    """Load the functions for `load` and for namespaces. Raises OSError if one is missing."""
     load()
-    _library.function("unshare")
+    for function in ("unshare", "setns"):
+        _library.function(function)
+
+
+def call(function: str, *arguments: int | bytes | None) -> int:
+    """Call a function of the C library that returns -1 on failure. Raises OSError."""
+    return _library.call(function, *arguments)
+
+
+def system_call(number: int, *arguments: int | bytes | None) -> int:
+    """Make a system call (syscall(2)). Raises OSError."""
+    return _library.call("syscall", number, *arguments)
 
 
 def new_namespaces(flags: int) -> None:

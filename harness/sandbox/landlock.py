@@ -136,6 +136,25 @@ def scopes(version: int, *, network: bool) -> int | None:
     return kernel.create_ruleset(0, 0 if network else TCP, SCOPES) if version >= 6 else None
 
 
+def no_devices(version: int, *, abstract: bool, signals: bool) -> int | None:
+    """Return a ruleset that only forbids making devices, for use with namespaces, which confine files themselves.
+
+    Its domain also closes the memory and the folders of processes outside of it. `abstract` and `signals` confine
+    abstract Unix sockets and signals to the domain too, if the version supports that. `None` for a version that is too old.
+    """
+    if version < 2:  # links and moves between folders would fail
+        return None
+    scoped = (SCOPES & 1 if abstract else 0) | (SCOPES & 2 if signals else 0)
+    denied = Right.MAKE_CHAR | Right.MAKE_BLOCK | Right.REFER  # REFER is denied by every domain without a rule for it
+    descriptor = kernel.create_ruleset(denied, 0, scoped if version >= 6 else 0)
+    try:
+        _allow(descriptor, "/", Right.REFER)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 def holds_no_terminal() -> bool:
     """Return whether no pseudo terminal of this machine is in use. False if that is unknown."""
     try:

@@ -8,17 +8,22 @@ import sys
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
-from harness.record import Record
+from harness.record import Record, replace
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
 from harness.sandbox.landlock import ReadablePaths
 from harness.sandbox.system_calls import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from harness.sandbox.keeper import Keeper
 
 LEAST_LANDLOCK = 3
 """First version that controls truncation (Linux 6.2). With an older one, a reader could empty files."""
 SIGNALS_LANDLOCK = 6
 """First version that confines signals and abstract Unix sockets (Linux 6.12)."""
 
+NOT_TRIED = "not tried"
 WHY_NO_LANDLOCK = {
     errno.ENOSYS: "this kernel has no Landlock (Linux 6.2 or newer is needed)",
     errno.EOPNOTSUPP: "Landlock is turned off at boot (add it to the lsm= parameter of the kernel)",
@@ -35,8 +40,18 @@ class Machine(Record):
     """Architecture for the system call filter. Empty if system calls cannot be filtered."""
     bubblewrap: str | None = None
     """Path of a working bwrap, empty if there is none. `None` if it is untested; it is tested when walls require it."""
+    no_namespaces: str | None = NOT_TRIED
+    """Reason why commands cannot have namespaces of their own. Empty if they can. `None` if that is untested; it is tested
+    when walls require it."""
     reasons: tuple[str, ...] = ()
     """Reasons for missing abilities."""
+
+
+def keeper_here() -> Keeper:
+    """Return the keeper of this process. It may not run yet."""
+    from harness.sandbox.keeper import keeper  # many processes confine nothing
+
+    return keeper()
 
 
 @cache
@@ -54,24 +69,56 @@ def probe() -> Machine:
     architecture, reason = _seccomp()
     if reason:
         reasons.append(reason)
-    bwrap = None if version >= LEAST_LANDLOCK else bubblewrap.find()
-    return Machine(landlock=version, seccomp=architecture, bubblewrap=bwrap, reasons=tuple(reasons))
+    has_landlock = version >= LEAST_LANDLOCK
+    return Machine(
+        landlock=version,
+        seccomp=architecture,
+        bubblewrap=None if has_landlock else bubblewrap.find(),
+        no_namespaces=None if has_landlock else keeper_here().why_not(),
+        reasons=tuple(reasons),
+    )
 
 
 def enforces(machine: Machine) -> bool:
     """Return whether the machine can confine writing and the network."""
-    return bool(machine.seccomp) and (machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap))
+    is_able = machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap) or machine.no_namespaces == ""
+    return bool(machine.seccomp) and is_able
+
+
+def why_no_namespaces(machine: Machine) -> str:
+    """Return the reason why commands cannot have namespaces of their own. Empty if they can. Tests that if necessary."""
+    if machine.no_namespaces is not None:
+        return machine.no_namespaces
+    return keeper_here().why_not() if machine.seccomp else "system calls cannot be filtered here"
 
 
 def hides_where_it_may_write(machine: Machine) -> bool:
-    """Return whether a file can be hidden in a writable folder, which needs bubblewrap. Tests bubblewrap if necessary."""
+    """Return whether a file can be hidden and protected in a writable folder, by namespaces or bubblewrap.
+
+    Both are tested if necessary.
+    """
+    if not why_no_namespaces(machine):
+        return True
     return bool(bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap)
 
 
+def tried(machine: Machine) -> Machine:
+    """Return the machine with its untested abilities tested."""
+    path = bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap
+    return replace(machine, bubblewrap=path, no_namespaces=why_no_namespaces(machine))
+
+
 def describe(machine: Machine) -> str:
-    """Return the abilities in one short line: `Landlock 7, seccomp`."""
+    """Return the abilities in one short line: `Landlock 7, seccomp, namespaces`.
+
+    Namespaces are named if they were tested, or are being tested since this session has started its keeper.
+    """
     parts = [f"Landlock {machine.landlock}"] if machine.landlock else []
     parts += ["seccomp"] if machine.seccomp else []
+    if machine.no_namespaces == "" or (
+        machine.no_namespaces is None and keeper_here().is_started and not why_no_namespaces(machine)
+    ):
+        parts.append("namespaces")
     parts += ["bubblewrap"] if machine.bubblewrap else []
     return ", ".join(parts) or "none"
 
@@ -88,7 +135,9 @@ def missing(machine: Machine) -> tuple[str, ...]:
             f"Landlock {machine.landlock} does not keep signals and abstract Unix sockets inside: a command that may write "
             "can end other programs of the same user (Linux 6.12 or newer is needed)"
         )
-    if machine.bubblewrap == "":
+    if machine.no_namespaces and machine.no_namespaces != NOT_TRIED:
+        reasons.append(f"commands get no namespaces of their own: {machine.no_namespaces}")
+    if machine.bubblewrap == "" and machine.no_namespaces != "":
         reasons.append("bubblewrap does not work here: nothing can be hidden inside a folder that may be written")
     return tuple(reasons)
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from harness.record import Record
+from collections.abc import Iterable
+
+from harness.record import Record, replace
+
+DOOR = ("127.0.0.1", 3128)
+"""Address of the proxy in a network of its own. Nothing else is reachable there at the start."""
+
+
+class Network:
+    """The network of a command in namespaces."""
+
+    MACHINE = "machine"
+    SESSION = "session"
+    """Loopback only, shared by the commands of a session."""
+    DOOR = "door"
+    """A network of its own, with a listener for the proxy."""
 
 
 class Unenforceable(OSError):
@@ -25,8 +40,10 @@ class Walls(Record):
     """Folders, files and Unix sockets that cannot be opened. Names and sizes stay visible (see landlock)."""
     show: tuple[str, ...] = ()
     """Readable paths below a hidden folder."""
+    readable: tuple[str, ...] = ()
+    """Paths that stay readable where the rest of `/tmp` is not visible: workspace, home folder, folders of programs."""
     own_network: bool = False
-    """Whether the command starts in a separate network (own_network). In it, all connections are allowed."""
+    """Whether the command gets a network of its own, whose only exit is a proxy. It requires namespaces."""
     keep: tuple[str, ...] = ()
     """Protected files and folders inside a writable folder. They require bubblewrap, since Landlock cannot exclude a path
     from a folder."""
@@ -52,6 +69,14 @@ class Walls(Record):
     def writable(self) -> tuple[str, ...]:
         """All paths that the command may write."""
         return self.write if self.temporary is None else (*self.write, self.temporary)
+
+    def hiding(self, paths: Iterable[str]) -> Walls:
+        """Return walls that also hide `paths`."""
+        return replace(self, hide=(*self.hide, *paths))
+
+    def showing(self, paths: Iterable[str]) -> Walls:
+        """Return walls that also show `paths`."""
+        return replace(self, show=(*self.show, *paths))
 
     @property
     def internet(self) -> bool:

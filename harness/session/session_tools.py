@@ -16,6 +16,7 @@ from harness.plugin import ToolPlace
 from harness.policy.policy import Policy, denies_altogether
 from harness.process.hardening import undumpable
 from harness.record import Record
+from harness.sandbox.keeper import start_early
 from harness.session.chosen_tools import ChosenTools, chosen_tools
 from harness.session.front import Front
 from harness.session.named_plugins import named_plugins
@@ -147,6 +148,7 @@ def tools_in(
     From this call on, commands cannot read this process's memory or environment, which hold keys.
     """
     undumpable()
+    start_early()
     state.remove_old_outputs()
     return builtin_tools(
         workspace,

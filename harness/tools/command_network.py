@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from harness.actions import Effects, JsonValue
 from harness.policy.hosts import LOOPBACK, host_patterns, is_listed
 from harness.process.host_proxy import HostConnection, HostProxy
-from harness.sandbox.own_network import DOOR, OwnNetwork, why_none
+from harness.sandbox import probe, why_no_namespaces
+from harness.sandbox.walls import DOOR
 from harness.text.visible import visible_line
 from harness.tools.host_routes import Looks, look_up, route_to
 
@@ -21,16 +23,11 @@ MAX_TOLD = 5
 class CommandNetwork:
     """The network of one command. Must be closed after the command, even if the command did not start."""
 
-    def __init__(self, hosts: Sequence[str], bind: Callable[[], None], look: Looks = look_up) -> None:
-        """Prepare a network for `hosts`, written as in policies. Raises OSError.
-
-        `bind` sets up the walls of the command in the child process. `look` resolves host names.
-        """
+    def __init__(self, hosts: Sequence[str], look: Looks = look_up) -> None:
+        """Prepare a network for `hosts`, written as in policies. `look` resolves host names."""
         self.hosts = tuple(hosts)
-        self.bind = bind
         self._patterns = host_patterns(self.hosts)
         self._look = look
-        self._network = OwnNetwork()
         self._proxy: HostProxy | None = None
 
     @property
@@ -41,19 +38,14 @@ class CommandNetwork:
         proxies = dict.fromkeys(_VARIABLES, PROXY)
         return {**proxies, "no_proxy": around, "NO_PROXY": around, "NODE_USE_ENV_PROXY": "1"}
 
-    def make(self) -> None:
-        """Create the network. Called in the child process. Raises OSError."""
-        self._network.make()
-
-    def serve(self) -> None:
-        """Start the proxy at the exit of the network. Raises OSError if there is no network."""
-        self._proxy = HostProxy(self._network.door(), partial(route_to, patterns=self._patterns, look=self._look))
+    def serve(self, door: socket.socket) -> None:
+        """Start the proxy at the exit of the network. Raises OSError."""
+        self._proxy = HostProxy(door, partial(route_to, patterns=self._patterns, look=self._look))
 
     def close(self) -> None:
         """Close the proxy and the network. May be called more than once."""
         if self._proxy is not None:
             self._proxy.close()
-        self._network.close()
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:
@@ -86,9 +78,15 @@ class CommandNetwork:
         return notes
 
 
+def why_no_hosts() -> str:
+    """Return the reason why commands cannot be held to single hosts on this machine. Empty if they can."""
+    reason = why_no_namespaces(probe())
+    return f"this machine gives commands no network of their own: {reason}" if reason else ""
+
+
 def unreached_words(effects: Effects) -> str:
     """Return the reason why a command reaches none of the hosts that its effects name. Empty if it reaches them."""
-    reason = why_none() if effects.hosts and not effects.network else ""
+    reason = why_no_hosts() if effects.hosts and not effects.network else ""
     return f"no host is reached: {reason}" if reason else ""
 
 

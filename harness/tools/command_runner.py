@@ -26,6 +26,7 @@ from harness.process.environment import (
     unasked_variables,
     walled_variables,
 )
+from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.text.visible import visible_line
@@ -162,7 +163,6 @@ class CommandRunner:
         """
         # Late imports: a call that is refused, or that another agent runs, needs none of these modules.
         from harness.process.capture import Capture, result_characters
-        from harness.process.start import NotConfinedError
 
         if seconds_left is not None and seconds_left < start.seconds:
             start = replace(start, seconds=round(seconds_left, 1), cut_by=", when the time of the run was over")
@@ -195,13 +195,18 @@ class CommandRunner:
         lent terminal has no time limit, as it waits for the user.
         """
         from harness.process.command import STANDARD_PACE, run_group
-        from harness.process.start import Launch, find_bash
 
         bash = find_bash(self.environment["PATH"].split(":"))
         if not bash:
             raise ToolError(f"Cannot start {start.noun}: bash was not found.")
+        programs = self.environment["PATH"].split(":")
         confinement = self.walls.confinement(
-            effects, self._temporary.path, self._protected(effects), terminal=lent is not None, by_host=True
+            effects,
+            self._temporary.path,
+            self._protected(effects),
+            terminal=lent is not None,
+            by_host=True,
+            programs=programs,
         )
         network = None
         try:
@@ -217,6 +222,7 @@ class CommandRunner:
                 },
                 network=network,
                 confine=None if confinement is None else confinement.enter,
+                starter=None if confinement is None else confinement.starter,
                 prefix=() if confinement is None else confinement.prefix,
                 descriptors=(*start.descriptors, *(() if confinement is None else confinement.descriptors)),
                 terminal=lent,
@@ -278,19 +284,21 @@ def _network_of(effects: Effects, confinement: Confinement | None) -> CommandNet
         return None
     from harness.tools.command_network import CommandNetwork
 
-    return CommandNetwork(effects.hosts, confinement.enter_as_child)
+    return CommandNetwork(effects.hosts)
 
 
 def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork | None) -> ToolOutput:
     """Return `output` with notes on the connections, if the command may reach only some hosts."""
     if not effects.hosts or effects.network or effects.enforcement is Enforcement.OFF:
         return output
-    from harness.sandbox.own_network import why_none
+    from harness.tools.command_network import why_no_hosts
 
     if network is not None:
         notes = network.notes(failed=output.status is not ResultStatus.OK)
     else:
-        notes = [f"[no network: it may be reached by host only, and {why_none() or 'nothing confines commands here'}]"]
+        notes = [
+            f"[no network: it may be reached by host only, and {why_no_hosts() or 'nothing confines commands here'}]"
+        ]
     body, newline, last_line = output.content.rpartition("\n")
     return replace(
         output,

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
-from harness.files.repository import changed_files, tracked_from
+from harness.files.repository import changed_files, git_folders, git_top, tracked_from
 from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.policy.opened_places import opens_place
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.policy.walls_here import WallsHere
+from harness.process.start import NotConfinedError
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.safe_files import read_small
@@ -32,6 +33,7 @@ from harness.sandbox import (
     hides_where_it_may_write,
     prepare,
     probe,
+    why_no_namespaces,
 )
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
@@ -105,9 +107,7 @@ class CommandWalls:
 
     @cached_property
     def _by_host(self) -> bool:
-        from harness.sandbox.own_network import why_none
-
-        return self._may_limit_hosts and not why_none()
+        return self._may_limit_hosts and not why_no_namespaces(self._machine)
 
     @cached_property
     def level(self) -> str:
@@ -228,6 +228,7 @@ class CommandWalls:
         *,
         terminal: bool = False,
         by_host: bool = False,
+        programs: Sequence[str] = (),
     ) -> Confinement | None:
         """Return the walls for one command, or `None` if it runs without.
 
@@ -236,8 +237,8 @@ class CommandWalls:
         `hold` are the absolute paths of protected places, to keep unchanged as far as these walls can. `temporary`
         returns the folder for temporary files of commands that may write, and may create it. `terminal` means that
         the standard streams are a separate terminal. `by_host` means that a command that may reach only some hosts
-        gets a separate network from the caller; otherwise it reaches no host. Missing folders that a rule grants are
-        created.
+        gets a separate network from the caller; otherwise it reaches no host. `programs` are the folders of PATH,
+        which stay readable. Missing folders that a rule grants are created.
 
         Raises ToolError if required walls cannot be enforced, and NotConfinedError if the system refuses them.
         """
@@ -264,14 +265,18 @@ class CommandWalls:
                 walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
             walls = self._keeping_code(walls)
             apart = by_host and bool(effects.hosts) and not effects.network and self._by_host
-            walls = replace(walls, terminal=terminal, own_network=apart)
+            walls = replace(walls, terminal=terminal, own_network=apart, readable=self._readable(programs))
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"The command cannot be confined, and was not run: {error}.") from None
         except OSError as error:
-            from harness.process.start import NotConfinedError
-
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
+
+    def _readable(self, programs: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths that a command may read although it sees nothing else below `/tmp`."""
+        root = self._workspace.root
+        paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), *programs)
+        return (root, *dict.fromkeys(map(os.path.realpath, paths)))
 
     def _keeping_code(self, walls: Walls) -> Walls:
         """Return walls that also keep harness's own Python environment unchanged, if they can.
@@ -520,7 +525,8 @@ _UNREACHABLE = regex(
 _TERMINAL = regex(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
 _MEMORY = regex(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
 _COMPLAINT = regex(
-    r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
+    r"^[\w./+-]+: .*(?:: (?:Permission denied|Operation not permitted|Read-only file system)"
+    r"|cannot create temp file for here-document.*)$",
     re.MULTILINE,
 )
 """A program's message about a refused path: a whole line that begins with the name of the program."""

@@ -17,7 +17,7 @@ from program import made_program
 from rows import all_rows
 
 from harness.models.scripted import ModelScript, Reply, ScriptedAnswer, Turn, call
-from harness.sandbox import enforces, probe
+from harness.sandbox import describe, enforces, probe, why_no_namespaces
 from harness.session.exits import Exit
 
 if TYPE_CHECKING:
@@ -112,8 +112,9 @@ def test_each_command_gets_the_effects_of_its_rule(program: Program) -> None:
         "class T(unittest.TestCase):\n"
         "    def test_it(self):\n"
         "        pathlib.Path('written').write_text('x')\n"
-        "        for attempt in (lambda: pathlib.Path(os.environ['HOME'], 'stray').write_text('x'), socket.socket):\n"
-        "            with self.assertRaises(PermissionError):\n"
+        "        connect = lambda: socket.create_connection(('127.0.0.1', 9))\n"
+        "        for attempt in (lambda: pathlib.Path(os.environ['HOME'], 'stray').write_text('x'), connect):\n"
+        "            with self.assertRaises(OSError):\n"
         "                attempt()\n"
     )
     url = program.serve(playing("make all", "python3 -m unittest -q", "cat Makefile | wc -l"))
@@ -153,12 +154,14 @@ def test_refused_pseudo_terminal_is_reported_as_confined(program: Program) -> No
     for descriptor in in_use:
         os.close(descriptor)
     ((status, told),) = outcomes(program)
-    assert (status, "[confined: it opens no pseudo-terminal" in told) == ("failed", True), told
+    if why_no_namespaces(probe()):
+        assert (status, "[confined: it opens no pseudo-terminal" in told) == ("failed", True), told
+    else:
+        assert status == "ok", told
 
 
 def probe_line() -> str:
-    from harness.sandbox import describe
-
+    why_no_namespaces(probe())  # as a session tries it, before it says its level
     return describe(probe())
 
 
@@ -214,7 +217,7 @@ def test_the_harness_own_logs_cannot_be_read_by_a_command(program: Program) -> N
     url = program.serve(playing("python3 -m unittest -q"))
     program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True))
     ((status, told),) = outcomes(program)
-    assert (status, "PermissionError" in told) == ("failed", True), told
+    assert (status, "PermissionError" in told or "FileNotFoundError" in told) == ("failed", True), told
 
 
 @needs_walls
@@ -249,13 +252,14 @@ def test_command_cannot_read_the_log_of_its_run(program: Program, place: str) ->
     log = place.format(home=program.home, top=program.home.parent)
     (program.home.parent / "logs").mkdir()
     quoted = shlex.quote(log)
-    (program.workspace / "Makefile").write_text(f"all:\n\ttest -s {quoted}\n\t! cat {quoted}\n")
+    (program.workspace / "Makefile").write_text(f"all:\n\t! cat {quoted}\n")
     url = program.serve(playing("make all"))
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True), "--log", log)
     assert done.code == Exit.DONE, done
     with open(log, encoding="utf-8") as file:
         (outcome,) = [record for record in map(json.loads, file) if record["kind"] == "outcome"]
-    assert (outcome["status"], "Permission denied" in str(outcome["content"])) == ("ok", True), outcome
+    is_refused = any(words in str(outcome["content"]) for words in ("Permission denied", "No such file"))
+    assert (outcome["status"], is_refused) == ("ok", True), outcome
 
 
 @all_rows(

@@ -327,7 +327,8 @@ from harness.record import replace
 from harness.sandbox import probe
 from harness.tools.command_walls import CommandWalls
 for bubblewrap, noted in ((None, False), ("", True)):
-    walls = CommandWalls(Workspace(sys.argv[1]), machine=replace(probe(), bubblewrap=bubblewrap))
+    machine = replace(probe(), bubblewrap=bubblewrap, no_namespaces=None if bubblewrap is None else "off")
+    walls = CommandWalls(Workspace(sys.argv[1]), machine=machine)
     effects = Effects(read=None, write=None, granted=(".",), network=False, unasked=False)
     with walls.confinement(effects, lambda: sys.argv[2]) as confinement:
         print(confinement.walls.keep == (sys.prefix,) * (not noted), own_code().is_noted == noted)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from places import shell_word
 from process_scene import (
-    ENOUGH,
     PATH,
     alive,
     as_nobody,
@@ -28,7 +27,7 @@ from rows import all_rows
 
 from harness.process import hardening
 from harness.process.command import CommandEnding
-from harness.process.start import Latch, start
+from harness.process.start import Latch, StartedProgram, start
 from harness.process.survivors import Survivors, send
 from harness.record import replace
 
@@ -41,7 +40,7 @@ SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine, -1)
 # The latch
 
 
-def held_by(latch: Latch, command: str) -> subprocess.Popen[bytes]:
+def held_by(latch: Latch, command: str) -> StartedProgram:
     held = launch(command)
     held = replace(held, environment={**held.environment, **latch.variables}, descriptors=latch.descriptors)
     return start(held, subprocess.DEVNULL, subprocess.DEVNULL)
@@ -54,7 +53,7 @@ def test_command_does_not_run_before_the_latch_is_lifted(tmp_path: Path) -> None
         time.sleep(0.2)  # a busy machine can only hide that it ran
         before = ran.exists()
         latch.lift()
-        status = process.wait(timeout=ENOUGH)
+        status = process.wait()
 
     assert (before, status, ran.exists()) == (False, 0, True)
 
@@ -65,7 +64,7 @@ def test_command_never_runs_if_the_latch_is_not_lifted(tmp_path: Path) -> None:
     with Latch() as latch:
         process = held_by(latch, f"touch {shell_word(ran)}")
 
-    assert (process.wait(timeout=ENOUGH), ran.exists()) == (126, False)
+    assert (process.wait(), ran.exists()) == (126, False)
 
 
 def test_latch_is_invisible_to_the_command() -> None:

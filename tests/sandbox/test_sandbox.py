@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from rows import all_rows
 from sandbox_attacks import ATTACKS, READER, REMAINING, Attack
-from sandbox_scene import ROOT, USERS, Harness, Scene, Scenes, harness_of, needs_walls, whose_turn
+from sandbox_scene import LANDLOCK_ALONE, ROOT, USERS, Harness, Scene, Scenes, harness_of, needs_walls, whose_turn
 
 pytestmark = needs_walls
 
@@ -25,7 +25,7 @@ REFUSALS = re.compile(
 
 @pytest.fixture(scope="module", params=USERS)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    yield from harness_of(request.param)
+    yield from harness_of(request.param, LANDLOCK_ALONE)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from places import ROOT, SUPPORT
 from process_scene import wait_until
 from rows import all_rows
 from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack
-from sandbox_scene import USERS, Harness, Scene, Scenes, harness_of, needs_walls, scene_of, whose_turn
+from sandbox_scene import BUBBLEWRAP, USERS, Harness, Scene, Scenes, harness_of, needs_walls, scene_of, whose_turn
 
+from harness.record import replace
 from harness.sandbox import Walls, bubblewrap, prepare, probe
 
 pytestmark = [
@@ -26,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module", params=USERS)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    yield from harness_of(request.param)
+    yield from harness_of(request.param, BUBBLEWRAP)
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_killing_the_group_ends_everything_inside() -> None:
     mark = f"86400.{os.getpid()}"
     command = f"setsid sleep {mark} & (setsid sleep {mark} &) ; sleep {mark}"
     walls = Walls(write=(ROOT,), network=False, hide=(os.path.join(SUPPORT, "process_scene.py"),))
-    with prepare(walls, probe()) as confinement:
+    with prepare(walls, replace(probe(), no_namespaces="turned off")) as confinement:
         found: list[subprocess.Popen[bytes]] = []
 
         def start() -> None:

@@ -17,7 +17,7 @@ import pytest
 from places import ROOT
 from process_scene import wait_until
 from rows import all_rows
-from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of, whose_turn
+from sandbox_scene import LANDLOCK_ALONE, USERS, Harness, Scene, harness_of, needs_walls, scene_of, whose_turn
 
 from harness.paths import is_within
 from harness.record import replace
@@ -38,7 +38,7 @@ from harness.sandbox.landlock import MOST_ENTRIES, Rules, Rulesets, parents, rea
 
 @pytest.fixture(scope="module", params=USERS)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    yield from harness_of(request.param)
+    yield from harness_of(request.param, LANDLOCK_ALONE)
 
 
 @pytest.fixture
@@ -267,10 +267,11 @@ def test_sixteen_walls_can_be_nested_at_most() -> None:
 def test_walls_in_walls_only_tighten(scene: Scene) -> None:
     code = (
         "import os, subprocess, sys, threading; sys.path.insert(0, sys.argv[1])\n"
+        "from harness.record import replace\n"
         "from harness.sandbox import Walls, prepare, probe\n"
         "walls = Walls(write=(sys.argv[2],), network=True)\n"
         "def work():\n"
-        "    prepare(walls, probe()).enter()\n"
+        "    prepare(walls, replace(probe(), no_namespaces='off')).enter()\n"
         "    print([not subprocess.call(['bash', '-c', 'echo x > \"$1/x\"', 'bash', p]) for p in sys.argv[2:4]])\n"
         "t = threading.Thread(target=work); t.start(); t.join()\n"
     )
@@ -496,6 +497,9 @@ def test_a_reader_ends_no_other_program_by_owning_a_descriptor(version: int, how
         (Machine(landlock=0, seccomp="x86_64", bubblewrap="/b"), "seccomp, bubblewrap", True, []),
         (Machine(landlock=7, seccomp="", reasons=("no filter",)), "Landlock 7", False, ["no filter"]),
         (Machine(landlock=7, seccomp="x86_64", bubblewrap=""), "Landlock 7, seccomp", True, ["bubblewrap"]),
+        (Machine(landlock=7, seccomp="x86_64", no_namespaces=""), "Landlock 7, seccomp, namespaces", True, []),
+        (Machine(landlock=0, seccomp="x86_64", no_namespaces=""), "seccomp, namespaces", True, []),
+        (Machine(landlock=7, seccomp="x86_64", no_namespaces="EPERM"), "Landlock 7, seccomp", True, ["EPERM"]),
         (Machine(landlock=0, seccomp="", bubblewrap="", reasons=("off",)), "none", False, ["off", "bubblewrap"]),
     ],
 )

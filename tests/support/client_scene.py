@@ -27,7 +27,7 @@ from harness.plugins.mcp.configured_server import ServerReport
 from harness.plugins.mcp.mcp_servers import McpServers, unrecorded
 from harness.plugins.mcp.pins import PinFile
 from harness.plugins.mcp.server_declaration import declared
-from harness.plugins.mcp.server_walls import ServerStarter
+from harness.plugins.mcp.server_walls import ServerStarter, server_machine
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.policy.loader import parse_policy
 from harness.process.capture import OutputFolder
@@ -65,7 +65,7 @@ class ClientScene:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **variables}
         workspace = Workspace(str(self.root), str(self.home), outputs=str(self.outputs))
         self.policy = parse_policy(policy.encode(), "table.toml")
-        starter = ServerStarter(workspace, CommandWalls(workspace), self.policy, environment)
+        starter = ServerStarter(workspace, CommandWalls(workspace, machine=server_machine()), self.policy, environment)
         self.servers = McpServers(
             [declared(name, table) for name, table in servers.items()],
             starter,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from harness.sandbox import Machine
     from harness.tools.bash import BashTool
 
-LEVELS = ("bubblewrap", "landlock")
+LEVELS = ("namespaces", "bubblewrap", "landlock")
 PASSES = ("control", *LEVELS)
 POLICIES = ("walls", "workspace")
 """The default policy in the mode `walls`, and the shipped policy `workspace`."""
@@ -219,7 +219,9 @@ def _machine(level: str) -> Machine:
     from harness.record import replace
     from harness.sandbox.machine import probe
 
-    return replace(probe(), bubblewrap="" if level == LEVELS[-1] else "/usr/bin/bwrap")
+    if level == "namespaces":
+        return probe()
+    return replace(probe(), bubblewrap="" if level == LEVELS[-1] else "/usr/bin/bwrap", no_namespaces="off")
 
 
 def _tool(machine: Machine) -> tuple[BashTool, str]:

@@ -23,6 +23,8 @@ class Attack(NamedTuple):
     root_only: bool = False
     """It takes root to succeed without walls."""
     ordinary_only: bool = False
+    is_apart: bool = False
+    """In a network or a /dev of its own the command succeeds, but what it reaches is its own."""
 
 
 def python(code: str) -> str:
@@ -148,13 +150,14 @@ NETWORK = [
     Attack("TCP", sock("AF_INET", "SOCK_STREAM", 's.connect(("127.0.0.1", int(E["TCP"])))')),
     Attack("TCP by bash", 'exec 3<> "/dev/tcp/127.0.0.1/$TCP"'),
     Attack("TCP from a grandchild of its own session", 'setsid -w bash -c "exec 3<> /dev/tcp/127.0.0.1/$TCP"'),
-    Attack("listen on TCP", sock("AF_INET", "SOCK_STREAM", 's.bind(("127.0.0.1", 0))')),
-    Attack("listen without a bind", sock("AF_INET", "SOCK_STREAM", "s.listen(1)")),
-    Attack("UDP", sock("AF_INET", "SOCK_DGRAM", 's.sendto(b"x", ("127.0.0.1", int(E["UDP"])))')),
-    Attack("IPv6", sock("AF_INET6", "SOCK_DGRAM", "pass")),
-    Attack("raw packets", python("import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"), root_only=True),
+    Attack("listen on TCP", sock("AF_INET", "SOCK_STREAM", 's.bind(("127.0.0.1", 0))'), is_apart=True),
+    Attack("listen without a bind", sock("AF_INET", "SOCK_STREAM", "s.listen(1)"), is_apart=True),
+    Attack("UDP", sock("AF_INET", "SOCK_DGRAM", 's.sendto(b"x", ("127.0.0.1", int(E["UDP"])))'), is_apart=True),
+    Attack("IPv6", sock("AF_INET6", "SOCK_DGRAM", "pass"), is_apart=True),
+    Attack("raw packets", python("import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+           root_only=True, is_apart=True),
     Attack("link packets", sock("AF_PACKET", "SOCK_RAW", "pass"), root_only=True),
-    Attack("netlink", sock("AF_NETLINK", "SOCK_RAW", "pass")),
+    Attack("netlink", sock("AF_NETLINK", "SOCK_RAW", "pass"), is_apart=True),
     Attack("an abstract socket", sock("AF_UNIX", "SOCK_STREAM", r's.connect("\0" + E["ABSTRACT"])')),
     Attack("a socket with a path", sock("AF_UNIX", "SOCK_STREAM", 's.connect(E["STREAM"])'), (READER,)),
     Attack("a datagram socket with a path", sock("AF_UNIX", "SOCK_DGRAM", 's.sendto(b"x", E["DATAGRAM"])'), (READER,)),

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
-import subprocess
 import sys
-import threading
+import time
 from typing import Any
 
+from harness.process.start import Launch, StartedProgram, start
 from harness.record import replace
-from harness.sandbox import Confinement, Unhidden, Walls, prepare, probe
+from harness.sandbox import Confinement, Unhidden, Walls, describe, prepare, probe, tried
 
 PR_SET_DUMPABLE = 4
 
@@ -33,7 +34,10 @@ def become(uid: int) -> None:
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Run one command, behind walls or without any, and return how it ended."""
     if request["walls"] is None:
-        return ended(start(request, None), [])
+        return ended(start_program(request, None), [])
+    if request["walls"] == "abilities":
+        output = describe(tried(probe()))
+        return {"code": 0, "output": output, "error": "", "gaps": [], "prefix": [], "kept": False}
     machine = replace(probe(), **request["machine"])
     walls: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in request["walls"].items()
@@ -41,39 +45,69 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     try:
         confinement = prepare(Walls(**walls), machine, unhidden=Unhidden(request["unhidden"]))
     except OSError as error:
-        return {"code": None, "output": str(error), "error": type(error).__name__, "gaps": [], "prefix": []}
+        return {
+            "code": None,
+            "output": str(error),
+            "error": type(error).__name__,
+            "gaps": [],
+            "prefix": [],
+            "kept": False,
+        }
     with confinement:
-        found: list[subprocess.Popen[bytes]] = []
-        thread = threading.Thread(target=lambda: found.append(start(request, confinement)))
-        thread.start()
-        thread.join()
-        if not found:
-            return {"code": None, "output": "not started", "error": "none", "gaps": [], "prefix": []}
-        return ended(found[0], [*confinement.gaps]) | {"prefix": [*confinement.prefix]}
+        return ended(start_program(request, confinement), [*confinement.gaps]) | {
+            "prefix": [*confinement.prefix],
+            "kept": confinement.starter is not None,
+        }
 
 
-def start(request: dict[str, Any], confinement: Confinement | None) -> subprocess.Popen[bytes]:
-    if confinement is not None:
-        confinement.enter()
-    return subprocess.Popen(
-        [*(confinement.prefix if confinement else ()), "bash", "--noprofile", "--norc", "-c", request["command"]],
+def start_program(request: dict[str, Any], confinement: Confinement | None) -> tuple[StartedProgram, int]:
+    """Start the command of a request, and return it with the reading end of its output."""
+    launch = Launch(
+        argv=("bash", "--noprofile", "--norc", "-c", request["command"]),
+        executable="/bin/bash",
         cwd=request["cwd"],
-        env=request["environment"] | {"HARNESS": str(os.getpid())},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=confinement.descriptors if confinement else (),
+        environment=request["environment"] | {"HARNESS": str(os.getpid())},
     )
-
-
-def ended(process: subprocess.Popen[bytes], gaps: list[str]) -> dict[str, Any]:
+    if confinement is not None:
+        launch = replace(
+            launch,
+            confine=confinement.enter,
+            starter=confinement.starter,
+            prefix=confinement.prefix,
+            descriptors=confinement.descriptors,
+        )
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        output, _ = process.communicate(timeout=300)
-    except subprocess.TimeoutExpired:
+        return start(launch, nothing, writing), reading
+    finally:
+        os.close(writing)
+        os.close(nothing)
+
+
+def ended(started: tuple[StartedProgram, int], gaps: list[str]) -> dict[str, Any]:
+    """Return how a command ended. One that takes five minutes is killed."""
+    process, reading = started
+    output = b""
+    deadline = time.monotonic() + 300
+    while (left := deadline - time.monotonic()) > 0 and select.select([reading], [], [], left)[0]:
+        block = os.read(reading, 65_536)
+        if not block:
+            break
+        output += block
+    else:
         os.killpg(process.pid, signal.SIGKILL)
         output = b"timed out"
-    return {"code": process.wait(), "output": output.decode(errors="replace"), "gaps": gaps, "error": "", "prefix": []}
+    os.close(reading)
+    code = process.wait()
+    return {
+        "code": code,
+        "output": output.decode(errors="replace"),
+        "gaps": gaps,
+        "error": "",
+        "prefix": [],
+        "kept": False,
+    }
 
 
 if __name__ == "__main__":

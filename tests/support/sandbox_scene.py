@@ -11,7 +11,7 @@ import sys
 import tempfile
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import places
@@ -21,24 +21,50 @@ from harness.sandbox import enforces, missing, probe
 
 ROOT = 0
 ORDINARY = 65534
+
+
+def is_new_enough(interpreter: str) -> bool:
+    """Return whether an interpreter can run the harness."""
+    check = "import sys; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([interpreter, "-I", "-S", "-c", check], check=False).returncode == 0
+
+
 PYTHON = shutil.which("python3", path="/usr/bin:/bin:/usr/local/bin") or sys.executable
 """An interpreter that every user can start."""
+INTERPRETER = PYTHON if is_new_enough(PYTHON) else sys.executable
+"""The interpreter of the harness of each user, which starts the keeper as that user."""
 
 
 USERS = [pytest.param(ROOT, id="root"), pytest.param(ORDINARY, id="ordinary")]
+
+LANDLOCK_ALONE = {"no_namespaces": "turned off by the test", "bubblewrap": ""}
+BUBBLEWRAP = {"no_namespaces": "turned off by the test"}
+NAMESPACES: dict[str, str] = {}
+BACKENDS = [
+    pytest.param((uid, machine), id=f"{name}-{user}")
+    for name, machine in (("namespaces", NAMESPACES), ("bubblewrap", BUBBLEWRAP), ("landlock", LANDLOCK_ALONE))
+    for user, uid in (("root", ROOT), ("ordinary", ORDINARY))
+]
+"""The users, each with what the machine is made to lack."""
 
 needs_walls = pytest.mark.skipif(
     not enforces(probe()), reason=f"NO WALL WAS TESTED, this machine has none: {'; '.join(missing(probe()))}"
 )
 
 
-def harness_of(uid: int, wrapper: tuple[str, ...] = ()) -> Iterator[Harness]:
-    """Yield a harness of root or of an ordinary user; where the tests are not root's, only of the user that runs them."""
+def harness_of(uid: int, machine: Mapping[str, str], wrapper: tuple[str, ...] = ()) -> Iterator[Harness]:
+    """Yield a harness of root or of an ordinary user; where the tests are not root's, only of the user that runs them.
+
+    `machine` names what the machine is made to lack, unless a command says otherwise.
+    """
     if os.getuid() != ROOT:
         if uid == ROOT:
             pytest.skip("NOT TESTED AS ROOT: the tests run as an ordinary user")
         uid = os.getuid()
-    made = Harness(uid, wrapper)
+    made = Harness(uid, machine, wrapper)
+    if not made.has(machine):
+        made.close()
+        pytest.skip("NOT TESTED HERE: this machine has no such walls for this user")
     try:
         yield made
     finally:
@@ -99,21 +125,31 @@ class CommandOutcome(NamedTuple):
     error: str
     gaps: list[str]
     prefix: list[str]
+    kept: bool
+    """Whether it ran in namespaces."""
 
 
 class Harness:
     """A process that runs commands for one user; `wrapper` is what it is started through."""
 
-    def __init__(self, uid: int, wrapper: tuple[str, ...] = ()) -> None:
+    def __init__(self, uid: int, machine: Mapping[str, str], wrapper: tuple[str, ...] = ()) -> None:
         self.uid = uid
+        self.machine = dict(machine)
         self.wrapped = bool(wrapper)
         self._process = subprocess.Popen(
-            [*wrapper, sys.executable, os.path.join(places.SUPPORT, "sandbox_runner.py"), str(uid)],
+            [*wrapper, INTERPRETER, os.path.join(places.SUPPORT, "sandbox_runner.py"), str(uid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=places.ROOT,
             env={"PATH": "/usr/bin:/bin", "PYTHONPATH": places.ROOT, "SECRET_KEY": "sk-harness"},
+        )
+
+    def has(self, machine: Mapping[str, str]) -> bool:
+        """Return whether this user really has the walls that `machine` leaves."""
+        abilities = self.ask({"walls": "abilities"}).output
+        return (
+            "bubblewrap" in abilities if machine == BUBBLEWRAP else machine != NAMESPACES or "namespaces" in abilities
         )
 
     def ask(self, request: dict[str, Any]) -> CommandOutcome:
@@ -161,6 +197,16 @@ class Scene:
         return {"write": [], "network": False, "hide": [f"{self.folder}/H"]}
 
     @property
+    def workspace(self) -> dict[str, Any]:
+        """Walls of the level workspace: something is hidden and something protected in what may be written."""
+        return {
+            **self.writer,
+            "hide": [f"{self.folder}/H", f"{self.folder}/W/.env", f"{self.folder}/W/certs"],
+            "keep": [f"{self.folder}/W/.git/hooks", f"{self.folder}/W/ci.yml"],
+            "unix_sockets": False,
+        }
+
+    @property
     def writer(self) -> dict[str, Any]:
         """Walls of a command that may write the workspace."""
         return {**self.reader, "write": [f"{self.folder}/W", f"{self.folder}/T"]}
@@ -190,7 +236,7 @@ class Scene:
             "cwd": cwd or f"{self.folder}/W",
             "environment": self.environment,
             "walls": walls,
-            "machine": machine,
+            "machine": {**self.harness.machine, **machine},
             "unhidden": unhidden,
         }
         return self.harness.ask(request)
@@ -222,6 +268,11 @@ def contents(path: str) -> bytes:
         return file.read()
 
 
+def _accepted(listening: socket.socket) -> bytes:
+    listening.accept()[0].close()
+    return b"connected"
+
+
 class Listeners:
     """Sockets of another program: on the loopback device, with a path, and with an abstract name."""
 
@@ -249,6 +300,17 @@ class Listeners:
         if kind == socket.SOCK_STREAM:
             made.listen(16)
         return made
+
+    def heard(self) -> bytes:
+        """Return what was sent to the datagram sockets since the last call, and a word for each connection."""
+        heard = b""
+        for one in self._sockets:
+            one.setblocking(False)
+            try:
+                heard += one.recv(100) if one.type == socket.SOCK_DGRAM else _accepted(one)
+            except BlockingIOError:
+                pass
+        return heard
 
     def close(self) -> None:
         for one in self._sockets:

@@ -1,8 +1,9 @@
 """The second wall stands alone: hostile commands run for real, as if the gate had taken each for a reader (or a writer).
 
-By hand: `python tests/support/second_wall.py [--json] [--only TEXT] [--every N] [PASS...]` with the passes `control`, `reader`
-and `writer`. Every pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC, host name,
-and a user namespace), as an ordinary user, with a read-only root; what can be written there lies in memory, and is watched.
+By hand: `python tests/support/second_wall.py [--json] [--only TEXT] [--every N] [PASS...]` with the passes `control`, `reader`,
+`writer` and `workspace`. Every pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC,
+host name, and a user namespace), as an ordinary user, with a read-only root; what can be written there lies in memory, and
+is watched.
 The control runs the same commands without walls: an attempt that has no effect then proves nothing about the wall.
 """
 
@@ -32,7 +33,7 @@ from second_wall_attempts import LEFT_OUT, STUBS, Attempt, own, rows  # noqa: E4
 from harness.paths import is_within  # noqa: E402
 
 ORDINARY = 65534
-PASSES = ("control", "reader", "writer")
+PASSES = ("control", "reader", "writer", "workspace")
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 STUB_FOLDER = "/stubs"
 SECONDS = 60.0
@@ -229,9 +230,9 @@ def run_inside(name: str, only: str, every: int, share: int) -> dict[str, Any]:
 
     started = time.monotonic()
     attempts = chosen(only, every)[share :: _shares(only, every)]
-    report = second_wall_runner.Runner(name, SECONDS, ENDLESS_SECONDS).run(
-        [one for one in attempts if one.command not in LEFT_OUT]
-    )
+    runner = second_wall_runner.Runner(name, SECONDS, ENDLESS_SECONDS)
+    report = runner.run([one for one in attempts if one.command not in LEFT_OUT])
+    report["has_namespaces"] = int(runner.has_namespaces)
     report["left_out"] = {one.command: LEFT_OUT[one.command] for one in attempts if one.command in LEFT_OUT}
     return report | {"seconds": round(time.monotonic() - started, 1)}
 
@@ -243,7 +244,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="attempts that hold this text")
     parser.add_argument("--every", type=int, default=1, help="about one attempt in so many")
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument("passes", nargs="*", default=list(PASSES), help="which of control, reader, writer")
+    parser.add_argument("passes", nargs="*", default=list(PASSES), help=f"which of {', '.join(PASSES)}")
     options = parser.parse_args()
     if options.inside:
         json.dump(run_inside(options.passes[0], options.only, options.every, options.share), sys.stdout)

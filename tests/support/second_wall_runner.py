@@ -19,8 +19,10 @@ from harness.gate.tool import ToolOutput
 from harness.messages import ToolCall
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
+from harness.sandbox import probe, why_no_namespaces
 from harness.tools.bash import BashTool
 from harness.tools.command_runner import CommandRunner
+from harness.tools.command_walls import CommandWalls
 
 HIDDEN = ("~/.ssh", "~/.netrc")
 HIDDEN_FROM_READERS = (*HIDDEN, ".env", "config/.env.local", "server.pem", "secrets/")
@@ -30,7 +32,10 @@ EFFECTS = {
     "control": Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.OFF),
     "reader": replace(_CONFINED, hide=HIDDEN_FROM_READERS),
     "writer": replace(_CONFINED, read=None, write=None, granted=(".",), unasked=False, hide=HIDDEN),
+    "workspace": replace(_CONFINED, read=None, write=None, granted=(".",), unasked=False, hide=HIDDEN, sockets=False),
 }
+WRITERS = ("writer", "workspace")
+"""Passes that may write the workspace: by Landlock alone, and in namespaces."""
 
 
 class Runner:
@@ -45,8 +50,11 @@ class Runner:
         workspace = Workspace(WORKSPACE, HOME)
         temporary = TemporaryFolder()
         own = (WORKSPACE, temporary.path())  # made before the scene is looked at
-        self._own = own if name == "writer" else ()
-        commands = CommandRunner(workspace, environment=environment, temporary=temporary, pace=PATIENT)
+        self._own = own if name in WRITERS else ()
+        machine = replace(probe(), no_namespaces="off", bubblewrap="") if name == "writer" else probe()
+        walls = CommandWalls(workspace, machine=machine)
+        commands = CommandRunner(workspace, environment=environment, walls=walls, temporary=temporary, pace=PATIENT)
+        self.has_namespaces = not why_no_namespaces(machine)
         self._tool = BashTool(workspace, commands)
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all
@@ -71,7 +79,7 @@ class Runner:
         effects = self.scene.effects()
         if effects:
             self.scene.restore()
-        if self._name != "writer" and HIDDEN_CONTENT in output.content:  # a writer reads its workspace
+        if self._name not in WRITERS and HIDDEN_CONTENT in output.content:  # a writer reads its workspace
             effects.append((Kind.SHOWN, "hidden content"))
         counted = [(kind, what) for kind, what in effects if not self._own_ground(kind, what)]
         if not counted:

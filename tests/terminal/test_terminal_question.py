@@ -20,7 +20,6 @@ from harness.log.vocabulary import Answer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import GrantChoice, Offer
 from harness.record import replace
-from harness.sandbox.own_network import why_none
 from harness.terminal.call_parts import parts_of, split
 from harness.terminal.choices import (
     EDIT,
@@ -47,6 +46,7 @@ from harness.terminal.question_help import facet_rows, fact_rows
 from harness.terminal.row_text import WRAPPED, cells, rows_of
 from harness.terminal.styles import Tone
 from harness.text.visible import visible
+from harness.tools.command_network import why_no_hosts
 
 
 def question(about: Asked, *, usual: Usual | None = None) -> Question:
@@ -545,7 +545,7 @@ def test_reachable_hosts_are_listed(root: str) -> None:
     effects = replace(about.verdict.effects, network=False, hosts=("example.org", "*.example.net"))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
     assert "  ! leaves the walls: network example.org, *.example.net" in lines(about, 200)
-    reason = why_none()
+    reason = why_no_hosts()
     assert [row for row in lines(about, 400) if row.startswith("  ! no host is reached: ")] == (
         [f"  ! no host is reached: {reason}"] if reason else []
     )

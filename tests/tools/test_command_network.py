@@ -24,12 +24,12 @@ from harness.gate.tool import ToolOutput
 from harness.messages import ResultStatus
 from harness.sandbox import probe
 from harness.sandbox.machine import enforces, hides_where_it_may_write
-from harness.sandbox.own_network import why_none
+from harness.tools.command_network import why_no_hosts
 from harness.tools.command_runner import CommandRunner, CommandStart
 from harness.tools.command_walls import CommandWalls
 
 pytestmark = pytest.mark.skipif(
-    not enforces(probe()) or bool(why_none()), reason="this machine gives commands no network of their own"
+    not enforces(probe()) or bool(why_no_hosts()), reason="this machine gives commands no network of their own"
 )
 
 
@@ -206,7 +206,8 @@ def test_command_with_hosts_reaches_no_unix_socket(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "work/s"))
         listening.listen()
         done = run(tmp_path, python("import socket; socket.socket(socket.AF_UNIX).connect('s')"), "example.org")
-    assert (done.status, "PermissionError" in done.content) == (ResultStatus.FAILED, True)
+    is_refused = "PermissionError" in done.content or "ConnectionRefusedError" in done.content
+    assert (done.status, is_refused) == (ResultStatus.FAILED, True)
 
 
 INNER = """
@@ -229,7 +230,7 @@ def test_missing_namespace_disables_the_network_with_a_notice(tmp_path: Path) ->
         tmp_path, f"PYTHONPATH={shell_word(MODULES)} {shell_word(sys.executable)} inner.py", "example.org", seconds=60
     )
     assert "[no network: it may be reached by host only, and this machine gives commands no network" in done.content
-    assert "Operation not permitted" in done.content
+    assert "EPERM at unshare" in done.content
     assert "3128" not in done.content  # nothing speaks of a proxy that is not there
     assert done.status is ResultStatus.OK
 
@@ -239,7 +240,7 @@ from pathlib import Path
 from typing import Any
 from test_command_network import run
 
-run(Path.cwd(), "echo $$ > begun; sleep 1000 & sleep 1000", "example.org", seconds=600)
+run(Path.cwd(), "readlink /proc/self/ns/net > begun; sleep 1000 & sleep 1000", "example.org", seconds=600)
 """
 
 
@@ -250,7 +251,7 @@ def test_killed_harness_leaves_no_processes(tmp_path: Path) -> None:
         while not (begun.exists() and begun.read_text().strip()):
             assert process.poll() is None
             time.sleep(0.01)
-        namespace = os.readlink(f"/proc/{begun.read_text().strip()}/ns/net")
+        namespace = begun.read_text().strip()
         assert namespace != os.readlink("/proc/self/ns/net")
     finally:
         process.kill()
@@ -301,5 +302,5 @@ def test_walls_that_leave_the_network_open_are_for_its_own_network_alone(tmp_pat
         with confinement:
             assert confinement.walls.own_network is by_host
             if by_host:
-                with pytest.raises(RuntimeError, match="only a child"):
+                with pytest.raises(RuntimeError, match="keeper"):
                     confinement.enter()

@@ -70,7 +70,7 @@ def machine(bubblewrap: str | None) -> Machine:
     found = probe()
     if bubblewrap is None and not hides_where_it_may_write(found):
         pytest.skip("bubblewrap does not work here")
-    return replace(found, bubblewrap=bubblewrap)
+    return replace(found, bubblewrap=bubblewrap, no_namespaces=None if bubblewrap is None else "off")
 
 
 @needs_walls

@@ -320,22 +320,22 @@ def test_a_command_is_ended_when_the_time_of_the_run_is_over(road: Road) -> None
     ("command", "note"),
     [
         pytest.param(
-            f"sleep 1000 & {UNTIL_SLEEP}; echo $! > pid",
+            f"sleep N & {UNTIL_SLEEP}",
             "[1 background process was still running and has been terminated: sleep]",
             id="one that holds the output",
         ),
         pytest.param(
-            f"sleep 1000 > /dev/null 2>&1 & {UNTIL_SLEEP}; echo $! > pid",
+            f"sleep N > /dev/null 2>&1 & {UNTIL_SLEEP}",
             "[1 background process was still running and has been terminated: sleep]",
             id="one that does not",
         ),
         pytest.param(
-            f"setsid sleep 1000 & {UNTIL_SLEEP}; echo $! > pid; sleep 1000 & {UNTIL_SLEEP}",
+            f"setsid sleep N & {UNTIL_SLEEP}; sleep N & {UNTIL_SLEEP}",
             "[2 background processes were still running and have been terminated: sleep, sleep]",
             id="one in a session of its own",
         ),
         pytest.param(
-            f"for i in {{1..12}}; do sleep 1000 & {UNTIL_SLEEP}; done; echo $! > pid",
+            f"for i in {{1..12}}; do sleep N & {UNTIL_SLEEP}; done",
             "[12 background processes were still running and have been terminated: "
             f"{', '.join(['sleep'] * 10)} and 2 more]",
             id="more than are worth naming",
@@ -343,11 +343,11 @@ def test_a_command_is_ended_when_the_time_of_the_run_is_over(road: Road) -> None
     ],
     anew={"road": new_road},
 )
-def test_a_background_job_ends_with_the_call(road: Road, command: str, note: str) -> None:
-    result = road.run(command=command)
+def test_a_background_job_ends_with_the_call(road: Road, command: str, note: str, token: str) -> None:
+    result = road.run(command=command.replace("sleep N", f"sleep {token}"))
 
     assert (result.status, result.content) == (ResultStatus.OK, f"(no output)\n{note}\n[exit code 0, T s]")
-    assert ended(int((road.root / "pid").read_text()))
+    assert not alive(token)
 
 
 def test_an_interrupt_ends_the_group_and_keeps_the_output(road: Road) -> None:

@@ -34,7 +34,7 @@ from policies import ASKING
 INSIDE = "this program, any words, inside walls"
 POLICY = ASKING.encode()
 HOSTILE = "open('.npmrc', 'a').write('b=2'); open('.envrc', 'w').write('x')"
-LANDLOCK = replace(probe(), bubblewrap="")
+LANDLOCK = replace(probe(), bubblewrap="", no_namespaces="off")
 """Landlock alone, which cannot hold a protected place in a folder that may be written."""
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 
@@ -149,7 +149,7 @@ PLANTING = "; ".join(
 @all_rows("rest", {"the program alone": "", "beside a part that is asked about still": " && echo x > ../there/made"})
 def test_the_call_at_which_a_program_is_granted_is_watched(tmp_path: Path, bubblewrap: str | None, rest: str) -> None:
     asking = Asking(PlacesAnswer.PUT_BACK)
-    machine = replace(probe(), bubblewrap=bubblewrap)
+    machine = replace(probe(), bubblewrap=bubblewrap, no_namespaces=None if bubblewrap is None else "off")
     if bubblewrap is None and not hides_where_it_may_write(machine):
         pytest.skip("bubblewrap does not work here")
     (tmp_path / "there").mkdir()
@@ -202,7 +202,7 @@ def test_forbidden_file_made_by_a_granted_program_is_reported(
     tmp_path: Path, bubblewrap: str | None, code: str, shown: str, left: list[str]
 ) -> None:
     asking = Asking(PlacesAnswer.PUT_BACK)
-    machine = replace(probe(), bubblewrap=bubblewrap)
+    machine = replace(probe(), bubblewrap=bubblewrap, no_namespaces=None if bubblewrap is None else "off")
     run = scene(tmp_path, "python3 -c 1", python(code), asking=asking, machine=machine)
     run.agent.run("go")
     assert decisions(run) == ["confirm", "auto"]
@@ -246,7 +246,7 @@ def test_write_past_the_walls_is_reported_and_suspends_the_grant(tmp_path: Path,
     (tmp_path / "w" / ".env").write_text("A=1\n")
     asking = Asking(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
     commands = "python3 -c 1", "python3 -c 2", python(code), "python3 -c 3"
-    run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap=""))
+    run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap="", no_namespaces="off"))
     session = run.agent.start()
     run.agent.run("go", session)
     (grant,) = run.agent.gate.grants.grants
@@ -470,7 +470,7 @@ def test_suspended_grant_stays_suspended_in_a_replay(tmp_path: Path, answer: Pla
 
 @all_rows("holds", {"bubblewrap stands": True, "Landlock alone": False})
 def test_bubblewrap_protects_the_places_from_the_start(tmp_path: Path, holds: bool) -> None:
-    machine = replace(probe(), bubblewrap=None if holds else "")
+    machine = replace(probe(), bubblewrap=None if holds else "", no_namespaces=None if holds else "off")
     if holds and not hides_where_it_may_write(machine):
         pytest.skip("bubblewrap does not work here")
     (tmp_path / "w").mkdir()

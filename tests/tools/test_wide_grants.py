@@ -60,6 +60,7 @@ def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_pa
         bash("python3 - <<'E'\nprint(6 * 7)\nE"),
         approver=granting(GrantScope.SESSION, INSIDE),
         policy=POLICY,
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"),  # with namespaces, /tmp is its own
     )
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert decisions(scene) == ["confirm", "auto", "auto", "auto", "auto", "auto"]
@@ -89,7 +90,7 @@ def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_pa
 def test_denied_file_is_hidden_or_named_in_the_grant(
     tmp_path: Path, bubblewrap: str | None, offered_before: bool, expected: list[str]
 ) -> None:
-    machine = replace(probe(), bubblewrap=bubblewrap)
+    machine = replace(probe(), bubblewrap=bubblewrap, no_namespaces=None if bubblewrap is None else "off")
     if bubblewrap is None and not hides_where_it_may_write(machine):
         pytest.skip("bubblewrap does not work here")
     code = "import os; print(os.path.exists('.env') and open('.env').read())"
@@ -131,7 +132,7 @@ def test_denied_file_appearing_during_a_question_does_not_end_the_run(tmp_path: 
 
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash("python3 -c 2"), approver=late, policy=POLICY,
-        machine=replace(probe(), bubblewrap=""),
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
     )  # fmt: skip
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert decisions(scene) == ["confirm", "confirm"]
@@ -145,7 +146,7 @@ def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
     """Where the walls do not hold a grant any more, an explanation says that it is asked about."""
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
-        machine=replace(probe(), bubblewrap=""),
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -162,7 +163,7 @@ def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
 def test_part_of_a_line_is_granted_only_if_all_its_files_were_named(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
-        machine=replace(probe(), bubblewrap=""),
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -214,7 +215,7 @@ REPLACES = "import os; open('x', 'w').write('NEW'); os.replace('x', 'm/1.sql')"
 def test_write_protected_file_stays_unchanged(
     tmp_path: Path, decision: str, pattern: str, code: str, holds: bool
 ) -> None:
-    machine = replace(probe(), bubblewrap=None if holds else "")
+    machine = replace(probe(), bubblewrap=None if holds else "", no_namespaces=None if holds else "off")
     if holds and not hides_where_it_may_write(machine):
         pytest.skip("bubblewrap does not work here")
     (tmp_path / "w" / "m").mkdir(parents=True)
@@ -269,7 +270,7 @@ def test_offer_names_the_files_that_cannot_be_protected(tmp_path: Path, count: i
 
     scene = Scene(
         tmp_path, bash("make"), approver=asking, policy=rule("confirm", "write", "*.lock"),
-        machine=replace(probe(), bubblewrap=""),
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
     )  # fmt: skip
     scene.agent.run("go")
     (offer,) = offers
@@ -285,7 +286,7 @@ def test_grant_asks_again_after_an_unprotectable_file_appears(tmp_path: Path) ->
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash(python("open('a.lock', 'w').write('x')")), bash("python3 -c 2"),
         bash("python3 -c 3"), approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "write", "*.lock"),
-        machine=replace(probe(), bubblewrap=""), ask_places=lambda _: PlacesAnswer.KEEP,
+        machine=replace(probe(), bubblewrap="", no_namespaces="off"), ask_places=lambda _: PlacesAnswer.KEEP,
     )  # fmt: skip
     scene.agent.run("go")
     assert decisions(scene) == ["confirm", "auto", "confirm", "auto"]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from harness.plugins.agents.tickets import Ticket
+from harness.plugins.agents.tickets import Ticket, machine
 from harness.process.environment import path_without_surprise, read_as_judged
 from harness.process.hardening import end_with_parent
 from harness.process.start import find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
-from harness.sandbox import Unhidden, hides_where_it_may_write, prepare, probe
+from harness.sandbox import Unhidden, hides_where_it_may_write, prepare
 
 if TYPE_CHECKING:
     from harness.plugins.agents.watched_run import RestoredPlaces
@@ -65,16 +65,16 @@ def run_confined(
     temporary_path = environment.get("TMPDIR", "")
     scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - a private folder, removed at the end
     temporary = scratch.path() if ticket.keeps_temporary else None
-    walls, machine, watch = replace(ticket.walls, temporary=temporary), probe(), None
+    walls, abilities, watch = replace(ticket.walls, temporary=temporary), machine(), None
     if ticket.watched:
         from harness.plugins.agents.watched_run import WatchedRun  # late: most commands only read
 
         watch = WatchedRun(ticket, images)
         walls = replace(walls, hold=(*walls.hold, *watch.holdable_paths))
-    if walls.hold and hides_where_it_may_write(machine):
+    if walls.hold and hides_where_it_may_write(abilities):
         walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
-    with prepare(walls, machine, unhidden=unhidden) as confinement:
+    with prepare(walls, abilities, unhidden=unhidden) as confinement:
         bash = find_bash(environment.get("PATH", os.defpath).split(":"))
         argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)

@@ -72,9 +72,10 @@ class JudgedCall:
 
     @cached_property
     def _walls(self) -> CommandWalls:
+        from harness.plugins.agents.tickets import machine
         from harness.tools.command_walls import CommandWalls
 
-        return CommandWalls(self._workspace, hide=self._parts.hidden, by_host=False)
+        return CommandWalls(self._workspace, hide=self._parts.hidden, machine=machine(), by_host=False)
 
     def _tool(self, call: ForeignCall) -> Tool:
         return foreign_tool(call, self._workspace, self._cwd, self._shell)

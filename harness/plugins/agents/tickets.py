@@ -17,7 +17,7 @@ from harness.errors import ToolError, UsageError
 from harness.process.environment import unasked_variables
 from harness.record import Record, field_names, replace
 from harness.safe_files import read_small, write_whole
-from harness.sandbox.walls import Walls
+from harness.sandbox import Machine, Walls, probe
 
 if TYPE_CHECKING:
     from harness.files.workspace import Workspace
@@ -32,6 +32,14 @@ MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
 _LISTS = ("folders", "kept_paths", "changes", "named_paths", "denied")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def machine() -> Machine:
+    """Return the abilities of this machine for the commands of another agent.
+
+    Such a command stays in the session of the agent's shell, whose keys and signals it gets. No keeper can start it there.
+    """
+    return replace(probe(), no_namespaces="the command of another agent stays in its session")
 
 
 class Ticket(Record):

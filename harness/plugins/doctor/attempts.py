@@ -67,7 +67,11 @@ A hidden file in the workspace counts only if bubblewrap is installed: without i
 
 _SOCKET = "import os, socket; s = socket.socket(socket.{}, socket.{}); s.settimeout(2); s."
 _TCP = _SOCKET.format("AF_INET", "SOCK_STREAM") + "connect(('127.0.0.1', int(os.environ['TCP'])))"
-_UDP = _SOCKET.format("AF_INET", "SOCK_DGRAM") + "sendto(b'x', ('127.0.0.1', int(os.environ['UDP'])))"
+_UDP = (
+    _SOCKET.format("AF_INET", "SOCK_DGRAM")
+    + "connect(('127.0.0.1', int(os.environ['UDP']))); s.send(b'x'); s.send(b'x')"
+)
+"""The second one fails if nothing listens, as in a network of its own."""
 _UNIX = "import os; os.chdir(os.environ['OUTSIDE']); " + _SOCKET.format("AF_UNIX", "SOCK_STREAM") + "connect('s')"
 _ABSTRACT = _SOCKET.format("AF_UNIX", "SOCK_STREAM") + "connect('\\0' + os.environ['ABSTRACT'])"
 _CALL = """\
@@ -152,7 +156,7 @@ ATTEMPTS = (
         action="read a hidden file inside the workspace",
         code="if open('.env').read() == '': raise PermissionError(1, 'it is empty')",
         walls=Behind.MASKED,
-        reason="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
+        reason="it takes namespaces or bubblewrap; a policy that hides such files and requires walls runs no command without",
     ),
     WallAttempt(ground=Ground.NETWORK, action="connect over TCP", code=_TCP),
     WallAttempt(ground=Ground.NETWORK, action="send over UDP", code=_UDP),
@@ -168,7 +172,7 @@ ATTEMPTS = (
         action="connect to a Unix socket, as a writer",
         code=_UNIX,
         expected=Expectation.ALLOWED,
-        reason="build tools talk over them; hide = [...] closes single ones with bubblewrap",
+        reason="build tools talk over them; hide = [...] closes single ones with namespaces or bubblewrap",
     ),
     WallAttempt(
         ground=Ground.OTHERS,

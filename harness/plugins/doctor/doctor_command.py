@@ -20,9 +20,8 @@ from harness.plugins.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, Trial
 from harness.process.hardening import undumpable
 from harness.process.own_code import own_code
 from harness.process.start import find_bash
-from harness.record import Record, replace
-from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
-from harness.sandbox.own_network import why_none
+from harness.record import Record
+from harness.sandbox import Machine, Walls, describe, enforces, hides_where_it_may_write, missing, probe, tried
 from harness.session.exits import Exit
 from harness.session.state import State, current_folder
 from harness.terminal.console import FinishedOutput
@@ -85,8 +84,9 @@ class Report(Record):
 
     def relies_on(self, attempt: WallAttempt) -> bool:
         """Return whether a policy with `required = true` relies on the result of this attempt."""
-        by_bubblewrap = attempt.walls is Behind.MASKED
-        return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
+        return attempt.ground in REQUIRED and (
+            attempt.walls is not Behind.MASKED or hides_where_it_may_write(self.findings.machine)
+        )
 
 
 def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -119,8 +119,7 @@ def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = S
     Permanently closes /proc/PID/environ of this process, as a session does. Raises OSError if temporary files cannot be
     created.
     """
-    if machine.bubblewrap is None:
-        machine = replace(machine, bubblewrap=bubblewrap.find())
+    machine = tried(machine)
     findings = _findings(machine, environment)
     with Scene(findings.bash, environment) as scene:
         # Other systems have no walls, and half of the attempts do not exist there.
@@ -165,7 +164,7 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindin
         root=os.geteuid() == 0,
         code=code,
         code_inside=tuple(path for path in code if is_within(path, folder)),
-        no_own_network=why_none() if machine.seccomp else "nothing confines commands here",
+        no_own_network=machine.no_namespaces or "",
     )
 
 
@@ -226,8 +225,10 @@ def _machine_lines(report: Report) -> Iterator[tuple[str, str, Tone]]:
 
 
 def _own_code_told(findings: MachineFindings) -> str:
-    if findings.machine.bubblewrap and all(os.path.exists(f"{path}/pyvenv.cfg") for path in findings.code_inside):
-        return "can be written by no command in this folder: bubblewrap keeps it as it is"
+    if hides_where_it_may_write(findings.machine) and all(
+        os.path.exists(f"{path}/pyvenv.cfg") for path in findings.code_inside
+    ):
+        return "can be written by no command in this folder: namespaces or bubblewrap keep it as it is"
     return (
         "can be written by commands in this folder; a session that would load changed code ends: install it elsewhere"
     )

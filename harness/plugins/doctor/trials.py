@@ -186,6 +186,7 @@ class Scene:
             cwd=self.workspace,
             environment=self.environment,
             confine=None if confinement is None else confinement.enter,
+            starter=None if confinement is None else confinement.starter,
             prefix=() if confinement is None else confinement.prefix,
             descriptors=() if confinement is None else confinement.descriptors,
         )
@@ -281,7 +282,7 @@ def _last_line(launch: Launch) -> str:
         try:
             written = _read(reading, time.monotonic() + SECONDS)
             if written is not None:
-                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+                process.status()
         finally:
             _kill(process.pid)  # not reaped yet, so no other process has this number
             process.wait()

@@ -18,11 +18,20 @@ from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
+from harness.sandbox import Machine, probe
 from harness.text.visible import visible_line
 from harness.tools.command_walls import CommandWalls
 
 ELSEWHERE = "none: the server runs elsewhere"
 MOST_TOLD = 5
+
+
+def server_machine() -> Machine:
+    """Return the abilities of this machine for servers.
+
+    A server runs outside of namespaces: it may serve a whole session, and share files below `/tmp` with other programs.
+    """
+    return replace(probe(), no_namespaces="servers run outside of namespaces")
 
 
 class ServerWalls:
@@ -105,7 +114,11 @@ class ServerStarter:
             return PipedProcess(launch, "the server", is_bound=True, errors=errors)
         with confinement:
             walled = replace(
-                launch, confine=confinement.enter, prefix=confinement.prefix, descriptors=confinement.descriptors
+                launch,
+                confine=confinement.enter,
+                starter=confinement.starter,
+                prefix=confinement.prefix,
+                descriptors=confinement.descriptors,
             )
             return PipedProcess(walled, "the server", is_bound=True, errors=errors)
 

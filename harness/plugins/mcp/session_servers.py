@@ -14,7 +14,7 @@ from harness.loop.offered_tools import OutsideTools
 from harness.plugins.mcp.mcp_servers import McpServers
 from harness.plugins.mcp.pins import pins_folder
 from harness.plugins.mcp.server_declaration import KEY
-from harness.plugins.mcp.server_walls import ServerStarter
+from harness.plugins.mcp.server_walls import ServerStarter, server_machine
 from harness.process.capture import OutputFolder
 from harness.session.session_tools import SessionTools
 from harness.tools.command_walls import CommandWalls
@@ -37,7 +37,7 @@ class SessionServers:
         place, rules = tools.place, tools.rules
         outputs = place.workspace.outputs
         policy = rules.policy.guarding(log.path, *rules.checks.calls.programs)
-        walls = CommandWalls(place.workspace, hide=(*place.state.guarded, log.path))
+        walls = CommandWalls(place.workspace, hide=(*place.state.guarded, log.path), machine=server_machine())
         self._servers = McpServers(
             tuple(place.extensions.in_section(KEY).values()),
             ServerStarter(place.workspace, walls, policy, place.environment),

@@ -165,7 +165,7 @@ def machine() -> Machine:
     found = probe()
     if found.landlock < 6 or not found.seccomp:
         pytest.skip(f"needs Landlock 6 and seccomp: {found}")
-    return found
+    return replace(found, no_namespaces="turned off by the test")
 
 
 def _outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -267,6 +267,19 @@ def test_lesser_machine_stops_fewer_attempts(machine: Machine, name: str) -> Non
     assert (report.holds, _not_as_it_should_be(report)) == (
         holds,
         {trial.attempt.action: "NOT STOPPED" for trial in report.trials if trial.attempt.action in different},
+    )
+
+
+def test_namespaces_stop_more(someone: Someone, machine: Machine) -> None:
+    done = someone.examine(replace(machine, no_namespaces=None, bubblewrap=""))
+    if not json.loads(done.stdout)["network_by_host"]:
+        pytest.skip("this machine gives this user no namespaces")
+    assert (done.returncode, _different(done)) == (
+        0,
+        {
+            "change the mode of a file outside, as a writer": "stopped",
+            "see the size of a file in a hidden folder": "stopped",
+        },
     )
 
 

@@ -13,7 +13,7 @@ from harness.plugins.mcp.configured_server import ServerReport, Standing
 from harness.plugins.mcp.mcp_servers import McpServers
 from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder
 from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration
-from harness.plugins.mcp.server_walls import ServerStarter
+from harness.plugins.mcp.server_walls import ServerStarter, server_machine
 from harness.regex import regex
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
@@ -57,7 +57,8 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     redact = masking(state, environment)
     workspace = Workspace(current_folder(), environment.get("HOME"))
     policy = assemble(state, workspace.root, names=None, fallback="default")
-    starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
+    walls = CommandWalls(workspace, hide=state.guarded, machine=server_machine())
+    starter = ServerStarter(workspace, walls, policy, environment)
     code: int = Exit.DONE
     reports = []
     for declaration in chosen:
