@@ -128,6 +128,19 @@ def _summary_of(proposal: LogRecord) -> str:
     return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
 
 
+def logged_walls(record: LogRecord) -> str:
+    """Return the walls of a call in the words of effects_lines.walls_words, by its decision or intent.
+
+    Empty if the record does not name them. Not yet safe to show.
+    """
+    effects = record.get("effects")
+    if not isinstance(effects, dict) or not isinstance(level := effects.get("level"), str):
+        return ""
+    opened, missing = effects.get("opened"), effects.get("unheld")
+    brackets = f" ({'; '.join(map(str, opened))})" if isinstance(opened, list) and opened else ""
+    return f"{level}{brackets}{f', but {missing}' if missing else ''}"
+
+
 def event_line(record: LogRecord) -> Line | None:
     """Return the line for a record of a special event, such as an error. `None` for other records."""
     describe = _SAID.get(str(record["kind"]))

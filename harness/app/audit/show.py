@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
-from harness.actions import JsonValue
+from harness.actions import JsonValue, WallsLevel
 from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.app.audit.call_changes import change_lines
 from harness.app.audit.logs import ChosenLogs, chosen_logs, latest_log
@@ -38,7 +38,7 @@ from harness.terminal.local_time import local_time, zone
 from harness.terminal.row_text import toned_rows
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import LEAST_WIDTH
-from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided
+from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided, logged_walls
 from harness.text.amounts import count_of
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import Does, tool_kind
@@ -244,17 +244,10 @@ def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
 
 def _walls(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
     """Yield a line with what left the walls of a command. With `full`, also with the level of other walls."""
-    effects = call.intent.get("effects")
-    if not isinstance(effects, dict) or tool_kind(call.tool).does is not Does.RUNS:
-        return
-    level, opened, missing = word(effects.get("level")), effects.get("opened"), word(effects.get("unheld"))
-    if isinstance(opened, list) and opened:
-        level = f"{level} ({'; '.join(map(word, opened))})"
-    if level and (full or opened or missing):
-        yield (
-            Tone.WARNING if opened or missing else Tone.QUIET,
-            f"walls: {level}{f', but {missing}' if missing else ''}",
-        )
+    words = logged_walls(call.intent) if tool_kind(call.tool).does is Does.RUNS else ""
+    is_whole = words in (WallsLevel.READER.value, WallsLevel.WORKSPACE.value)
+    if words and (full or not is_whole):
+        yield Tone.QUIET if is_whole else Tone.WARNING, f"walls: {words}"
 
 
 def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:

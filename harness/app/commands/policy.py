@@ -114,9 +114,8 @@ def _show(conversation: Conversation) -> None:
     places = ", ".join(sandbox.write) or "nothing"
     if sandbox.caches:
         places += f" (a package manager its own cache: {', '.join(sandbox.caches)})"
-    network = "may" if sandbox.network else "may not"
-    reached = "the network" if not sandbox.hosts else f"any host but {', '.join(sandbox.hosts)}"
-    conversation.say_line(f"  a command that you approve may write {places}, and {network} reach {reached}")
+    hosts = "any host" if sandbox.network else ", ".join(sandbox.hosts) or "no host"
+    conversation.say_line(f"  a command that you approve may write {places}; its question can name {hosts} to reach")
     conversation.say_line(f"  confinement: {conversation.tools.level}")
 
 

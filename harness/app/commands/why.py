@@ -14,8 +14,10 @@ from harness.policy.verdict import Source
 from harness.session.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
+from harness.terminal.trace import logged_walls
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does, tool_kind
 
 
 def show_decision(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -49,6 +51,8 @@ def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str,
     if record.get("layer"):
         yield "layer", word(record.get("layer"))
     yield "reason", word(record.get("reason"))
+    if tool_kind(word(record.get("tool"))).does is Does.RUNS and (walls := logged_walls(record)):
+        yield "walls", walls
     if answer is not None:
         words = f': "{word(answer.get("words"))}"' if answer.get("words") else ""
         yield "answered", f"{word(answer.get('answer'))} by {answerer(answer)}{words}"

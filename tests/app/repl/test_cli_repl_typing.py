@@ -193,6 +193,7 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     prompt.wait_until(lambda: prompt.cursor_row().startswith("press 1 to 3;"), "no keys")
     prompt.send("3")
     prompt.wait_for("One.")
+    prompt.say("/why", "walls:      workspace")
     prompt.say("/grants", "always in this workspace")
     (kept,) = {str(record["grant"]) for record in program.records() if record["kind"] == "grant"}
     assert re.search(rf"{kept}  touch made  in walls: workspace +always in this workspace", prompt.text())
