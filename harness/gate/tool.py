@@ -238,7 +238,7 @@ class ChangingTool(Protocol):
     """A tool whose calls may change files that no argument names, as a command does."""
 
     def expect_files(self, effects: Effects, policy: Policy) -> None:
-        """Begin to look at the files while the user is asked about a call, so that `note_files` is quick."""
+        """Begin to look at the files at the approval prompt of a call, so that `note_files` is quick."""
         ...
 
     def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:

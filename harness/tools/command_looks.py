@@ -29,19 +29,19 @@ class AwaitedCommand:
     def __init__(self) -> None:
         self.has_looked = False
         """Whether a look has ended."""
-        self._ended = Event()
+        self._end_event = Event()
 
     def look(self, look: Callable[[], None]) -> None:
         """Look again and again until `end`."""
         for _ in range(MOST_LOOKS):
             look()
             self.has_looked = True
-            if self._ended.wait(LOOK_AGAIN_SECONDS):
+            if self._end_event.wait(LOOK_AGAIN_SECONDS):
                 return
 
     def end(self) -> bool:
         """End the looks. Return whether there was one."""
-        self._ended.set()
+        self._end_event.set()
         return self.has_looked
 
 
@@ -56,7 +56,7 @@ class CommandLooks:
         self._denied = DeniedFiles(root)
         self._watch = TreeWatch(root, stores, denied=self._denied, environment=environment)
         self.awaited: AwaitedCommand | None = None
-        """The command about which the user is asked now."""
+        """The command of the present approval prompt."""
 
     @property
     def undo(self) -> Undo:
@@ -80,7 +80,7 @@ class CommandLooks:
         Thread(target=lambda: awaited.look(self._watch.look_ahead), daemon=True).start()
 
     def stop_looking(self) -> bool:
-        """End the looks of `expect`. Return whether the last one is fresh: nothing of the session ran since it."""
+        """End the looks of `expect`. Return whether there was one; no call of the session ran since."""
         awaited, self.awaited = self.awaited, None
         return awaited is not None and awaited.end()
 
