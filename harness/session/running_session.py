@@ -114,9 +114,10 @@ class RunningSession:
         self.look_ahead()
 
     def look_ahead(self) -> None:
-        """Begin to look at the files of the workspace, unless the policy refuses every command."""
+        """Begin to look at the files of the workspace, unless the policy refuses every command that writes."""
         tools = [tool.spec.name for tool in self.tools.tools if isinstance(tool, ChangingTool)]
-        if not all(denies_altogether(self.policy, name) for name in tools):
+        writers = replace(self.policy, readers=())
+        if not all(denies_altogether(writers, name) for name in tools):
             self.tools.changes.look_ahead(self.policy)
 
     def close(self) -> None:

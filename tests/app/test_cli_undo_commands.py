@@ -23,7 +23,7 @@ from harness.gate.approval import Approval
 from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
 from harness.messages import StopReason, ToolCall
-from harness.models.scripted import call
+from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import Verdict
 from harness.session.environment_secrets import secrets_of
@@ -309,3 +309,12 @@ def test_killed_undo_is_finished_by_the_next(program: Program, place: Path, step
     assert "1 undo that had been stopped midway was finished first" in done.err
     assert tree(place) == before
     assert os.listdir(stores.journals) == []
+
+
+def test_policy_under_which_commands_only_read_keeps_no_contents(program: Program, place: Path) -> None:
+    script = replies(Reply(calls=(call("bash", command="cat a; ls -la"),)), Reply(text="Done."))
+    done = program.run(
+        "run", "look", "--base-url", program.serve(script), "--model", "scripted", "--policy", "readonly"
+    )
+    assert done.code == 0, done.err
+    assert not os.path.lexists(State.of(program.environment).trees)
