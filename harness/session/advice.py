@@ -17,6 +17,7 @@ from harness.actions import (
     Action,
     Command,
     Decision,
+    Facet,
     Opaque,
     PathAccess,
     Place,
@@ -26,10 +27,15 @@ from harness.actions import (
 )
 from harness.errors import PolicyError
 from harness.gate.records import Advice
+from harness.policy.command_matchers import WORKSPACE
 from harness.policy.loader import parse_policy
+from harness.policy.patterns import ArgvPattern
+from harness.policy.plain_commands import auto_argv_problem
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.policy.walls_fit import programs_in
+from harness.programs.runners import RUNNING_WORDS
 from harness.record import replace
 from harness.session.rule_subjects import (
     Value,
@@ -61,10 +67,8 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
     fixed = next((facet for facet in refused if facet.source is not Source.DEFAULT), None)
     if fixed is not None and not isinstance(fixed.facet, Opaque):
         return Advice(reason=_why_fixed(fixed))
-    if any(isinstance(facet.facet, Opaque) for facet in refused):
-        return Advice(
-            reason="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed"
-        )
+    if any(_needs_walls(facet.facet) for facet in refused):
+        return _in_walls(policy, action, refused, reason)
     if len(refused) > MOST_RULES:
         return Advice(reason=f"{len(refused)} parts of it have no rule")
     advised = _rules_for(policy, action, refused, reason)
@@ -75,6 +79,65 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
     if evaluate(wider, action).decision is not Decision.AUTO:
         return Advice(reason=f"{verdict.deciding.by} refuses it, and no further rule lifts that")
     return Advice(toml=toml)
+
+
+def _needs_walls(facet: Facet) -> bool:
+    """Return whether only a rule with walls can cover a part: opaque text, code in words, or input to a program."""
+    return isinstance(facet, Opaque) or (isinstance(facet, Command) and _has_no_plain_rule(facet))
+
+
+def _has_no_plain_rule(command: Command) -> bool:
+    if command.act in (Act.LOOKS, Act.WRAPS):
+        return False
+    return isinstance(_about_command(command), str) or auto_argv_problem(_exactly(command)) is not None
+
+
+def _exactly(command: Command) -> ArgvPattern:
+    return ArgvPattern(tokens=tuple((word,) for word in command.argv), rest=False)
+
+
+def _in_walls(policy: Policy, action: Action, refused: Iterable[FacetVerdict], reason: str) -> Advice:
+    """Return rules that allow the programs of a call inside the workspace walls, or the reason why there are none."""
+    parts = [verdict.facet for verdict in refused]
+    commands = {part.argv for part in parts if isinstance(part, Command)}
+    parts = [part for part in parts if not isinstance(part, Command) or commands.isdisjoint(part.run_by)]
+    begins = dict.fromkeys(words for part in parts for words in _beginnings(part))
+    rule_ids = {rule.id for rule in policy.rules}
+    texts = []
+    for words in begins:
+        name = rule_id(_name(words), rule_ids)
+        rule_ids.add(name)
+        keys: dict[str, Value] = {"id": name, "decision": "auto", "argv": (*words, "..."), "walls": WORKSPACE}
+        texts.append(rule_text({**keys, "reason": reason}))
+    joined_texts = "\n".join(texts)
+    try:
+        rules = parse_policy(b"version = 1\n" + joined_texts.encode("utf-8"), "advice", layer=Layer.FILE).rules
+    except (PolicyError, UnicodeEncodeError):
+        rules = ()
+    wider = replace(policy, rules=(*policy.rules, *rules))
+    if not rules or len(rules) > MOST_RULES or evaluate(wider, action).decision is not Decision.AUTO:
+        return Advice(reason="it is not plainly understood, or leaves the workspace walls: no rule covers that")
+    return Advice(toml=joined_texts)
+
+
+def _beginnings(facet: Facet) -> Iterator[tuple[str, ...]]:
+    """Yield the first words of the programs in a part: with its subcommand or script, if these say what it runs."""
+    match facet:
+        case Opaque(given_to=None):
+            lines = [words for words in programs_in(facet) if not _expands(facet.text, words[0])]
+        case Opaque(given_to=Command() as command) | (Command() as command):
+            lines = [command.argv]
+        case _:
+            return
+    for words in lines:
+        count = 3 if words[:2] in RUNNING_WORDS else 2
+        options = (place for place, word in enumerate(words[:count]) if word.startswith("-"))
+        yield words[: next(options, count)]
+
+
+def _expands(text: str, word: str) -> bool:
+    """Return whether a loosely split word is the name of a variable in the text."""
+    return f"${word}" in text or f"${{{word}" in text
 
 
 def _why_fixed(facet: FacetVerdict) -> str:

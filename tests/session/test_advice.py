@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -197,7 +198,6 @@ REFUSED = [
     ("cat /etc/shadow", "stands above every rule"),
     ("eval \"$x\"", "not plainly understood"),
     ("cat < notes.txt", "cat is fed by a pipe or a redirection"),
-    ("ls | frob", "frob is fed by"),
     ("echo ...", "its words are not all known"),
     (" && ".join(f"make t{number}" for number in range(MOST_RULES + 1)), "11 parts of it have no rule"),
 ]  # fmt: skip
@@ -210,6 +210,35 @@ def test_call_beyond_any_rule_gets_no_advice(workspace: Path, command: str, why:
     advice = advice_on(policy, action, evaluate(policy, action))
     assert (advice.toml, why in advice.reason) == ("", True), advice
     assert ("`except`" in advice.reason) == ("`except`" in why), "the loader takes `except` beside `path` alone"
+
+
+IN_WALLS = [
+    ("ls | frob", [["frob", "..."]]),
+    ("python3 -c 'print(1)'", [["python3", "..."]]),
+    ("uv run frob x", [["uv", "run", "frob", "..."]]),
+    ("source .venv/bin/activate && pytest -q", [["pytest", "..."]]),
+    ("npm run dev &", [["npm", "run", "dev", "..."]]),
+    ("frob <<< x && cd $(git rev-parse --show-toplevel) && bar x", [["frob", "..."], ["bar", "x", "..."]]),
+]
+
+
+@all_rows(("command", "argvs"), IN_WALLS)
+def test_call_that_no_plain_rule_covers_gets_a_rule_with_walls(
+    workspace: Path, command: str, argvs: list[list[str]]
+) -> None:
+    policy = parse_policy(POLICY.replace(b"[[rule]]", b"readers = true\n[[rule]]", 1), "ci.toml")
+    action = prepared(workspace, "bash", command=command)
+    advice = advice_on(policy, action, evaluate(policy, action))
+    rules = tomllib.loads(advice.toml)["rule"]
+    assert [(rule["argv"], rule["walls"]) for rule in rules] == [(argv, "workspace") for argv in argvs]
+    assert evaluate(with_advice(policy, advice.toml), action).decision is Decision.AUTO
+
+
+def test_call_that_leaves_the_walls_gets_no_rule_with_walls(workspace: Path) -> None:
+    policy = parse_policy(POLICY, "ci.toml")
+    action = prepared(workspace, "bash", command="source x && pip install y")
+    advice = advice_on(policy, action, evaluate(policy, action))
+    assert (advice.toml, "leaves the workspace walls" in advice.reason) == ("", True)
 
 
 @all_rows("program", ["python3", "node", "perl", "ruby", "php", "lua", "psql", "sqlite3"])
