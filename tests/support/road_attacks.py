@@ -31,6 +31,7 @@ attempt("denied file by another name", lambda: os.link(".env", "stolen") or open
 attempt("hook", lambda: written(".git/hooks/pre-commit"))
 attempt("workflow", lambda: written(".github/workflows/ci.yml"))
 attempt("file outside", lambda: written(%(outside)r))
+del outcome["file outside"]  # a private /tmp may take it: whether the real file is there is looked at
 attempt("TCP", lambda: connected(socket.AF_INET, ("127.0.0.1", %(port)d)))
 attempt("Unix socket", lambda: connected(socket.AF_UNIX, %(socket)r))
 print("outcome: " + json.dumps(outcome))
@@ -38,7 +39,7 @@ print("outcome: " + json.dumps(outcome))
 """A program of the workspace that prints what it reached."""
 REACHED = {
     "denied file": "SECRET=1", "denied file by another name": "SECRET=1", "hook": "written", "workflow": "written",
-    "file outside": "written", "TCP": "reached", "Unix socket": "reached",
+    "TCP": "reached", "Unix socket": "reached",
 }  # fmt: skip
 """The outcome without walls."""
 
