@@ -38,6 +38,8 @@ class WallsHere(Record):
     by_host: bool = True
     """Whether a command can be limited to some hosts."""
     undo: Undo = Undo()
+    reason: str = ""
+    """Reason why `exposed` is not protected, in a few words. Empty if it is unknown."""
 
     @property
     def gap(self) -> str:
@@ -45,7 +47,8 @@ class WallsHere(Record):
         if not self.confines:
             return self.missing or "no walls"
         more = f" and {len(self.exposed) - 1} more" if len(self.exposed) > 1 else ""
-        return f"{visible_line(self.exposed[0], 200)}{more} cannot be protected here" if self.exposed else ""
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{visible_line(self.exposed[0], 200)}{more} cannot be protected here{reason}" if self.exposed else ""
 
 
 COMPLETE = WallsHere(root="", confines=True)

@@ -27,7 +27,7 @@ from harness.session.shipped_plugins import file_readers, tool_offers
 from harness.session.state import State
 from harness.tools import builtin_tools, optional_tools
 from harness.tools.command_changes import CommandChanges
-from harness.tools.command_walls import CONTAINER_HINT
+from harness.tools.command_walls import CONTAINER_HINT, CommandWalls
 
 if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
@@ -68,6 +68,13 @@ class SessionTools(Record):
     def place(self) -> SessionPlace:
         """The place of the session."""
         return self.rules.place
+
+    @property
+    def missing_wall(self) -> str:
+        """A sentence on the part of the workspace walls that this machine lacks. Empty if it lacks none."""
+        walls = next((tool.walls for tool in self.tools if isinstance(tool, ConfinedTool)), None)
+        lack = walls.lack if isinstance(walls, CommandWalls) else ""
+        return f"walls: workspace, but what a rule denies stays readable in it ({lack})" if lack else ""
 
 
 def tools_of(rules: SessionRules, front: Front) -> SessionTools:

@@ -115,6 +115,13 @@ class CommandWalls:
         machine = self._machine
         return describe(machine) if self.confines else f"{UNBOUND}: {'; '.join(machine.reasons) or describe(machine)}"
 
+    @cached_property
+    def lack(self) -> str:
+        """Reason why this machine can neither hide nor protect a file in the workspace. Empty if it can, or has no walls."""
+        if not self.confines or hides_where_it_may_write(self._machine):
+            return ""
+        return f"no namespaces: {visible_line(why_no_namespaces(self._machine), 150)}"
+
     def in_words(self, effects: Effects) -> str:
         """Return a description of the confinement to `effects`: `level`, and notes on the inexact parts.
 
@@ -186,7 +193,7 @@ class CommandWalls:
                 more = max(unread, unwritten, key=lambda files: len(files.files))
                 text = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
                 missing = _against(more.rule, text)
-            return replace(walls, confines=not missing, missing=missing, exposed=exposed)
+            return replace(walls, confines=not missing, missing=missing, exposed=exposed, reason=self.lack)
         if len({*unread.places, *unwritten.places}) > MOST_WALLED:
             more = max(unread, unwritten, key=lambda files: len(files.places))
             text = f"walls are put around {MOST_WALLED} places at most, and it could reach more"

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from rows import all_rows
+from sandbox_scene import needs_walls
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
+from harness.policy.loader import parse_policy
 from harness.record import replace
 from harness.sandbox import Machine, probe
 from harness.sandbox.walls import Walls
@@ -234,3 +236,17 @@ def test_failure_to_reach_the_network_is_noted(output: str) -> None:
     held = HeldTo(walls=Walls(write=(), network=False), gaps=())
     assert [note for note in wall_notes(output, held, failed=True) if "it has no network" in note]
     assert wall_notes(output, replace(held, walls=Walls(write=(), network=True)), failed=True) == []
+
+
+@needs_walls
+def test_missing_wall_is_named_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / ".env").touch()
+    workspace = Workspace(str(tmp_path), str(tmp_path))
+    rule = b'[[rule]]\nid = "secrets"\ndecision = "deny"\naccess = ["read", "write"]\npath = [".env"]\nreason = "Secrets."\n'
+    policy = parse_policy(b"version = 1\n" + rule, "p.toml")
+    bare = replace(probe(), bubblewrap="", no_namespaces="unshare: EPERM")
+    walls = CommandWalls(workspace, machine=bare)
+    assert walls.lack == "no namespaces: unshare: EPERM"
+    assert walls.walls_here(policy, "bash").gap == ".env cannot be protected here (no namespaces: unshare: EPERM)"
+    whole = CommandWalls(workspace, machine=replace(bare, bubblewrap="/usr/bin/bwrap"))
+    assert (whole.lack, whole.walls_here(policy, "bash").gap) == ("", "")

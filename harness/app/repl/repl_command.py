@@ -282,6 +282,8 @@ class Repl:
         collect()
         screen.line(visible_line(f"harness: model {self._agent.model.name}, workspace {place.workspace.root}", 1_000))
         screen.line(f"policy: {describe(running.policy)}; confinement: {running.tools.level}", Tone.QUIET)
+        if missing_wall := running.tools.missing_wall:
+            screen.line(missing_wall, Tone.WARNING)
         for note in self._notes:
             screen.line(note.text, note.tone)
         screen.line("/help for help", Tone.QUIET)

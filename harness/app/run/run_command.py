@@ -338,6 +338,8 @@ class _Run:
         if arguments.quiet:
             return
         console.line(f"policy: {describe(session.policy)}; confinement: {session.tools.level}", Tone.QUIET)
+        if missing_wall := session.tools.missing_wall:
+            console.line(missing_wall, Tone.WARNING)
         if arguments.dry_run:
             console.line("dry run: every call is judged and recorded, and none is run", Tone.WARNING)
         for line in (*session.system.notes, *self._notes):
