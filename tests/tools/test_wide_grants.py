@@ -391,6 +391,26 @@ def test_all_edits_as_a_mode(tmp_path: Path) -> None:
 
 
 @needs_walls
+def test_walls_as_a_mode(tmp_path: Path) -> None:
+    """Commands run unasked in the workspace walls, lines that cannot be read too; edits of entry points as well. What leaves
+    the walls, what is protected and history of git asks."""
+    scene = Scene(
+        tmp_path, write("Makefile"), bash("f() { echo x > made; }; f"), bash("python3 -c 'open(\"../out\", \"w\")'"),
+        bash("git commit -m x"), bash("curl https://example.org"), write(".git/config"), write("../out.txt"),
+        approver=granting(GrantScope.SESSION, "no such choice"), policy=POLICY,
+    )  # fmt: skip
+    session = scene.agent.start()
+    scene.agent.gate.grants.set_mode("walls")
+    scene.agent.run("go", session)
+    assert decisions(scene) == ["auto"] * 3 + ["confirm"] * 4
+    assert [(tmp_path / name).exists() for name in ("w/made", "w/Makefile", "out")] == [True, True, False]
+    scene.agent.gate.grants.set_mode("")
+    assert scene.agent.gate.grants.mode == ""
+    scene.agent.end(session)
+    scene.close()
+
+
+@needs_walls
 def test_less_of_a_grant(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mvnw").write_text("#!/bin/sh\n")
