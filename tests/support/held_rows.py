@@ -122,8 +122,8 @@ class Pass:
         log.append("session_started", {"harness": "test", "policy_sha256": loaded.sha256})
         self._tool, self._temporary = _tool(_machine(LEVELS[0] if self._is_control else name))
         self._gate = Gate(policy=loaded, approver=deny_all, log=log, tools=ToolRegistry((self._tool,)))
-        if policy == "walls":
-            self._gate.grants.set_mode(WALLS)
+        self._mode = WALLS if policy == "walls" else ""
+        self._gate.grants.set_mode(self._mode)
         self._number = 0
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all
@@ -140,6 +140,8 @@ class Pass:
             if output is None:
                 continue
             report["run"] += 1
+            if any(grant.changed for grant in self._gate.grants.grants):  # asleep, since a protected place changed
+                self._gate.grants.set_mode(self._mode)
             effects = self.scene.effects()
             beyond = [effect for effect in effects if not self._is_own_ground(*effect)]
             beyond += [(Kind.SHOWN, where) for where in self._copies(output, effects)]
