@@ -77,7 +77,7 @@ def starts(workspace: Workspace, runs: int, ballast: str) -> None:
             if walls is not None:
                 held = Launch(
                     argv=launch.argv, executable=launch.executable, cwd=launch.cwd, environment=launch.environment,
-                    confine=walls.enter, prefix=walls.prefix, descriptors=walls.descriptors,
+                    confine=walls.enter, starter=walls.starter, prefix=walls.prefix, descriptors=walls.descriptors,
                 )  # fmt: skip
             return run_group(held, seconds=10, output=Capture(30_000))
         finally:

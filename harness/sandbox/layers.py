@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 
 from harness.paths import is_within
-from harness.sandbox.landlock import parents
+from harness.sandbox import landlock
 from harness.sandbox.walls import Unenforceable, Walls
 
 
@@ -29,6 +30,17 @@ class MountLayer(Enum):
     HIDDEN_FILE = "hidden file"
     SHOWN = "shown"
     """A readable path below a hidden folder."""
+
+
+@lru_cache(maxsize=4096)
+def _above(folder: str) -> tuple[str, ...]:
+    """Return a folder and every folder above it, nearest first."""
+    return (folder, *landlock.parents(folder))
+
+
+def parents(path: str) -> tuple[str, ...]:
+    """Return every folder above an absolute path other than `/`, nearest first."""
+    return _above(path.rpartition("/")[0] or "/")
 
 
 _FIXED = (MountLayer.PROTECTED, MountLayer.HIDDEN_FOLDER, MountLayer.HIDDEN_FILE)
@@ -50,7 +62,7 @@ def layers_of(walls: Walls, covered: Sequence[str] = ()) -> Mapping[str, MountLa
         if stat.S_ISLNK(mode) or os.path.realpath(path) != path:
             raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
         layers[path] = MountLayer.DEVICE if stat.S_ISCHR(mode) else MountLayer.WRITABLE
-    hidden = tuple(dict.fromkeys(map(os.path.realpath, walls.hide)))
+    hidden = resolved(walls.hide)
     layers |= {path: MountLayer.PROTECTED for path in _protected_paths(walls, hidden) if path not in layers}
     for path in hidden:
         mode = _mode(path)
@@ -71,9 +83,10 @@ def layers_of(walls: Walls, covered: Sequence[str] = ()) -> Mapping[str, MountLa
 
 def _is_visible(path: str, walls: Walls, covered: Sequence[str]) -> bool:
     """Return whether a path is outside the covered folders, or in a part of them that the command sees."""
-    parts = (*walls.writable, *walls.show, *walls.readable)
-    is_covered = any(is_within(path, folder) for folder in covered)
-    return not is_covered or any(is_within(path, part) for part in parts)
+    if not any(is_within(path, folder) for folder in covered):
+        return True
+    parts = {*walls.writable, *walls.show, *walls.readable}
+    return path in parts or any(folder in parts for folder in parents(path))
 
 
 def _is_open_already(path: str, layers: Mapping[str, MountLayer]) -> bool:
@@ -87,13 +100,12 @@ def _protected_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
 
     So are paths outside every writable folder, which stay unchanged anyway.
     """
-    for path in (*walls.keep, *walls.hold):
-        mode = _mode(path)
-        if mode is None or stat.S_ISLNK(mode) or os.path.realpath(path) != path:
+    named, closed, open_folders = (*walls.keep, *walls.hold), set(hidden), set(walls.writable)
+    for path in resolved(named):
+        if path not in named or _mode(path) is None:
             continue
-        if any(is_within(path, folder) for folder in walls.writable) and not any(
-            is_within(path, folder) for folder in hidden
-        ):
+        above = (path, *parents(path))
+        if any(folder in open_folders for folder in above) and not any(folder in closed for folder in above):
             yield path
 
 
@@ -110,6 +122,19 @@ def _ways(layers: Mapping[str, MountLayer]) -> dict[str, MountLayer]:
         if layer in _FIXED and base and layers[base] is MountLayer.WRITABLE:
             ways |= dict.fromkeys(above[: above.index(base)], MountLayer.WAY)
     return ways
+
+
+def resolved(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths with links followed, each once. Quick for many paths in the same folders."""
+    folders: dict[str, str] = {}
+    real_paths: dict[str, None] = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        direct = f"{folders[folder].rstrip('/')}/{name}"
+        real_paths[os.path.realpath(direct) if os.path.islink(direct) else direct] = None
+    return tuple(real_paths)
 
 
 def _mode(path: str) -> int | None:

@@ -104,8 +104,13 @@ def build(view: View, *, has_own_processes: bool) -> None:
     emptied = [RUN] if RUN in covered and _cover(RUN) else []
     for name, target in run_links:
         os.symlink(target, f"{RUN}/{name}")
+    null = mounts.opened("/dev/null")
     for path, kind in layers:
-        _add_layer(path, MountLayer(kind), trees, covered, emptied)
+        if kind == MountLayer.HIDDEN_FILE.value:
+            _mask(path, null)
+        else:
+            _add_layer(path, MountLayer(kind), trees, covered, emptied)
+    os.close(null)
     mounts.set_attributes_at("/dev", mounts.READ_ONLY)
     for path in emptied:
         mounts.set_attributes_at(path, mounts.READ_ONLY)
@@ -124,8 +129,6 @@ def _add_layer(
             tree = mounts.clone(path)
             mounts.set_attributes(tree, mounts.READ_ONLY)
             mounts.attach(tree, path)
-        case MountLayer.HIDDEN_FILE:
-            _mask(path)
         case MountLayer.HIDDEN_FOLDER if _cover(path):
             emptied.append(path)
         case _:
@@ -153,9 +156,9 @@ def _attach_tree(tree: int, path: str, layer: MountLayer, covered: Sequence[str]
     mounts.attach(tree, path)
 
 
-def _mask(path: str) -> None:
-    """Cover a file so that it cannot be opened, not even by root. A missing file is skipped."""
-    tree = mounts.clone("/dev/null", recursive=False)
+def _mask(path: str, null: int) -> None:
+    """Cover a file by the opened `/dev/null` without devices, so that not even root can open it. Skip a missing file."""
+    tree = mounts.clone_of(null, recursive=False)
     mounts.set_attributes(tree, _CLOSED, recursive=False)
     try:
         mounts.attach(tree, path)
