@@ -101,7 +101,8 @@ class Confinement:
 def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
     """Build `walls` on `machine` (from `probe`) for one command. The caller must close the result.
 
-    A reader is confined by Landlock and a system call filter. Any other command gets namespaces of its own where this
+    A reader is confined by Landlock and a system call filter. So is a command with a terminal, whose name (ttyname(3)) a
+    new `/dev` would not have. Any other command gets namespaces of its own where this
     machine has them, else bubblewrap for paths that Landlock cannot hide, else Landlock alone.
 
     Raises Unenforceable (an OSError) if the machine cannot build the walls, another OSError if the kernel refuses. Then
@@ -113,7 +114,8 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()
     has_landlock = machine.landlock >= LEAST_LANDLOCK
-    if (not walls.reader or walls.own_network or not has_landlock) and not why_no_namespaces(machine):
+    is_for_keeper = walls.own_network or not has_landlock or not (walls.reader or walls.terminal)
+    if is_for_keeper and not why_no_namespaces(machine):
         return _by_namespaces(walls, machine)
     if walls.own_network:
         raise Unenforceable(f"a network of its own needs namespaces: {why_no_namespaces(machine)}")
