@@ -72,6 +72,8 @@ class GitContents:
 
     def _create(self) -> None:
         """Create the empty repository. Raises OSError."""
+        for folder in (os.path.dirname(self._folder), self._folder):  # else their modes depend on the umask
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         for name in ("objects", "refs"):
             os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
         for name, data in _FILES.items():

@@ -130,6 +130,7 @@ class SegmentStore:
         if not self._waiting:
             return
         contents, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        os.makedirs(os.path.dirname(self.folder), mode=0o700, exist_ok=True)  # else its mode depends on the umask
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         with _locked(self.folder):
             self.refresh()
