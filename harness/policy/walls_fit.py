@@ -75,10 +75,10 @@ def unfit(action: Action, part: Facet, undo: Undo, *, reaches: bool, any_words: 
 
 def beyond_undo(action: Action, undo: Undo) -> tuple[str, ...]:
     """Return the effects of a command that undo cannot take back, besides those of `destroys`, in words."""
-    kept, reasons = replace(undo, missing=""), dict[str, None]()
+    limits, reasons = replace(undo, missing=""), dict[str, None]()
     for part in action.facets:
         if isinstance(part, Command | Opaque):
-            reasons |= dict.fromkeys(_beyond_undo(action, part, kept, reaches=False))
+            reasons |= dict.fromkeys(_beyond_undo(action, part, limits, reaches=False))
         if isinstance(part, Command) and part.act is not Act.WRITES and _changes_history(part.argv):
             reasons[GIT_HISTORY] = None
     return tuple(reasons)

@@ -100,9 +100,9 @@ def _protected_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
 
     So are paths outside every writable folder, which stay unchanged anyway.
     """
-    named, closed, open_folders = (*walls.keep, *walls.hold), set(hidden), set(walls.writable)
-    for path in resolved(named):
-        if path not in named or _mode(path) is None:
+    candidates, closed, open_folders = (*walls.keep, *walls.hold), set(hidden), set(walls.writable)
+    for path in resolved(candidates):
+        if path not in candidates or _mode(path) is None:
             continue
         above = (path, *parents(path))
         if any(folder in open_folders for folder in above) and not any(folder in closed for folder in above):
