@@ -17,6 +17,8 @@ from harness.record import Record
 
 _DATABASE_SUFFIXES = ("-wal", "-shm", "-journal")
 """Endings of the files beside a database that belong to it (sqlite.org/tempfiles.html)."""
+UNREAD_BETWEEN = "its content was unknown"
+"""Begins the reason to leave a path that could not be read between two calls."""
 _OPEN = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -119,7 +121,9 @@ class _Chain(NamedTuple):
                 and not _overlap(previous[0], call)
                 and not previous[1].after.is_same(change.before)
             ):
-                return f"changed between call {previous[0].call} and call {call.call}"
+                is_known = previous[1].after.is_comparable and change.before.is_comparable
+                verb = "changed" if is_known else UNREAD_BETWEEN
+                return f"{verb} between call {previous[0].call} and call {call.call}"
             previous = (call, change)
         return ""
 

@@ -9,6 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from harness.digest import digest_of
 from harness.files.git_contents import GitContents
@@ -58,11 +59,12 @@ class TreeWatch:
         denied: Callable[[str], bool] = lambda path: False,  # noqa: ARG005
         limits: StoreLimits | None = None,
         max_files: int = MAX_FILES,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Watch the absolute, resolved folder `root`, and keep contents in the folder `stores`, which is created.
 
         `denied` returns whether a rule denies to read a path, which is relative to `root`. `environment` names
-        the user's home folder, and the folders that may have git.
+        the user's home folder, and the folders that may have git. `monotonic` is a clock in seconds.
         """
         self.root = root
         self.problem = _problem(root, stores, environment)
@@ -74,7 +76,10 @@ class TreeWatch:
         self._contents = _Contents(root, stores, self.store, denied, environment)
         self._tree = TreeTable(root, self._contents, max_files=max_files)
         self._notes: list[NotedTree] = []
-        self._last: TreeLook | None = None
+        self._monotonic = monotonic
+        self._last: _LastLook | None = None
+        self._epoch = object()
+        """Replaced by `outdate`."""
         self._lost_segments = 0
 
     def look_ahead(self) -> None:
@@ -90,23 +95,34 @@ class TreeWatch:
     def note(self, *, fresh_seconds: float = 1.0) -> NotedTree:
         """Return the tree as it is before a command. Contents that undo needs are on disk when this returns.
 
-        A last look that ended less than `fresh_seconds` ago is used again.
+        A last look that ended less than `fresh_seconds` ago is used again, if it began after the last `outdate`.
         """
         with self._lock:
             noted = NotedTree(self, self.problem)
             if self.problem:
                 return noted
             last = self._last
-            if last is None or time.time_ns() - last.ended_ns >= fresh_seconds * 1e9:
+            if last is not None and self.is_fresh(fresh_seconds):
+                look = last.look
+            else:
                 try:
-                    last = self._look(uses_git=True)
+                    look = self._look(uses_git=True)
                 except LookError as error:
                     noted.problem = self.seen_problem = str(error)
                     return noted
             self.seen_problem = ""
-            noted.began_ns = last.began_ns
+            noted.began_ns = look.began_ns
             self._notes.append(noted)
             return noted
+
+    def is_fresh(self, seconds: float) -> bool:
+        """Return whether the last look ended less than `seconds` ago, and began after the last `outdate`."""
+        last = self._last
+        return last is not None and last.epoch is self._epoch and self._monotonic() - last.end_seconds < seconds
+
+    def outdate(self) -> None:
+        """Make the next `note` look again, also if a look is under way. Does not wait for that look."""
+        self._epoch = object()
 
     def compare(self, noted: NotedTree) -> TreeChanges:
         """Return the changes since `noted`, which must be one of this watch. See `NotedTree.compared`."""
@@ -137,7 +153,7 @@ class TreeWatch:
     def _look(self, *, uses_git: bool) -> TreeLook:
         """Look at the tree, keep its contents, and add the differences to all noted trees. Raises LookError."""
         try:
-            self._last = None
+            self._last, epoch = None, self._epoch
             look = self._tree.look(uses_git=uses_git)
             self._commit()
         except BaseException as error:
@@ -150,7 +166,7 @@ class TreeWatch:
             raise
         for noted in self._notes:
             noted.add(look)
-        self._last = look
+        self._last = _LastLook(look, epoch, self._monotonic())
         return look
 
     def _commit(self) -> None:
@@ -167,6 +183,16 @@ class TreeWatch:
         changed = [noted.left_out[path] for path in sorted(noted.left_out)]
         unchanged = [place for path, place in sorted(self._tree.left_out.items()) if path not in noted.left_out]
         return (*changed, *unchanged[:_MOST_UNCHANGED])
+
+
+class _LastLook(NamedTuple):
+    """The last look at the tree."""
+
+    look: TreeLook
+    epoch: object
+    """The epoch of the watch when the look began; see `TreeWatch.outdate`."""
+    end_seconds: float
+    """Time by the clock of the watch."""
 
 
 class NotedTree:

@@ -108,8 +108,9 @@ class Judge:
         return verdict
 
     def mark_changed(self) -> None:
-        """Make `judge` prepare every call again, since a program that ran may have changed the calls' meaning."""
+        """Make `judge` prepare every call again, since a program that ran may have changed files, and so their meaning."""
         self._changes += 1
+        self._tools().outdate_files()
 
     def mark_seen(self) -> None:
         """Forget the unseen changes, since the user saw them at an approval prompt and approved."""
@@ -127,7 +128,7 @@ class Judge:
             self._unseen.append((f"{change.path} ({self._records.brief(action)})", preview))
         if effects.write == () and self._tools().bounds_by_kernel(action.tool):
             return
-        self._changes += 1
+        self.mark_changed()
         changed = written_paths(action) if result is None else changed_paths(action, result)
         if permit.approval is None and any(is_entry_point(path) for path in changed):
             self._unseen.append((self._records.brief(action), action.preview))

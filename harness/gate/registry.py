@@ -8,7 +8,7 @@ from types import MappingProxyType
 from harness.actions import Action, Effects
 from harness.errors import ChangedCodeError, ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
-from harness.gate.tool import ConfinedTool, PlacedTool, Tool, UndoneTool, said_by
+from harness.gate.tool import ChangingTool, ConfinedTool, PlacedTool, Tool, UndoneTool, said_by
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.policy.policy import Policy, denies_altogether
@@ -33,6 +33,8 @@ class ToolRegistry:
         self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in placed))
         """Checks of the tools' folders, without duplicates: most tools share one folder."""
         self._roots = {tool.root for tool in placed}
+        changing = [tool for tool in tools if isinstance(tool, ChangingTool)]
+        self._outdates = tuple(dict.fromkeys(tool.outdate_files for tool in changing))
         self._walls = {tool.spec.name: tool.walls for tool in tools if isinstance(tool, ConfinedTool)}
         """The walls of each confined tool."""
         self.specs = tuple(tool.spec for tool in tools)
@@ -68,6 +70,11 @@ class ToolRegistry:
         """Raise WorkspaceError if the folder that a tool works in is gone."""
         for check_place in self._place_checks:
             check_place()
+
+    def outdate_files(self) -> None:
+        """Tell the tools that files may have changed (see ChangingTool)."""
+        for outdate in self._outdates:
+            outdate()
 
     def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
         """Return the descriptions for the model: all tools except those that `policy` always refuses."""

@@ -248,6 +248,10 @@ class ChangingTool(Protocol):
         """
         ...
 
+    def outdate_files(self) -> None:
+        """Make the next `note_files` look again, since a call or a hook of the session may have changed files."""
+        ...
+
 
 @runtime_checkable
 class UndoneTool(Protocol):

@@ -114,7 +114,7 @@ class RunningSession:
         self.look_ahead()
 
     def look_ahead(self) -> None:
-        """Begin to look at the files of the workspace, unless the policy refuses every command that writes."""
+        """Begin to look at the files of the workspace, unless a look is recent or the policy refuses all that writes."""
         tools = [tool.spec.name for tool in self.tools.tools if isinstance(tool, ChangingTool)]
         writers = replace(self.policy, readers=())
         if not all(denies_altogether(writers, name) for name in tools):
@@ -161,6 +161,12 @@ def begin_session(
     if lost is not None:
         front.tell(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
     log = opened_log(place.state, place.redactor, path=place.log, workspace=root, tell=front.tell)
+
+    def tell_text(text: str) -> None:
+        session.look_ahead()  # a call may follow, which then need not wait for a look
+        if on_text is not None:
+            on_text(text)
+
     try:
         tools.attachments.begin(log.path)
         parts, more_tools = _parts_of(tools, log, approver)
@@ -176,7 +182,7 @@ def begin_session(
             context_tokens=settings.context_tokens.value,
             system=system.text,
             about=first,
-            on_text=on_text,
+            on_text=tell_text,
             interrupt=place.interrupt,
             together=calls_at_once(),
             done_marker=done_marker,

@@ -99,6 +99,7 @@ class BashTool:
         self.walls = self._commands.walls
         self.expect_files = self._commands.expect_files
         self.note_files = self._commands.note_files
+        self.outdate_files = self._commands.outdate_files
         self.spec = _spec(self._commands.seconds)
 
     @property

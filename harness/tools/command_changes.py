@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from harness.actions import Effects
@@ -27,7 +26,8 @@ class CommandChanges:
         self._place = root, stores, environment
 
     @cached_property
-    def _looks(self) -> CommandLooks:
+    def looks(self) -> CommandLooks:
+        """The looks at the files. Made and loaded at the first use."""
         from harness.tools.command_looks import CommandLooks
 
         return CommandLooks(*self._place)
@@ -35,18 +35,25 @@ class CommandChanges:
     @property
     def undo(self) -> Undo:
         """The changes that undo can take back."""
-        return self._looks.undo
+        return self.looks.undo
 
     def look_ahead(self, policy: Policy) -> None:
-        """Look at the files on another thread, so that the first command does not wait. `policy` is the one in force."""
-        looks, denied = self._looks, policy.unreadable_files
-        Thread(target=lambda: looks.look_ahead(denied), daemon=True).start()
+        """Look at the files on another thread, so that the next command does not wait, unless a look is recent.
+
+        `policy` is the one in force.
+        """
+        self.looks.look_ahead(policy.unreadable_files)
 
     def expect(self, effects: Effects, policy: Policy) -> None:
         """Keep the looks fresh during a question about a command, so that it does not wait for one."""
         if effects.may_write:
-            self._looks.expect(policy.unreadable_files)
+            self.looks.expect(policy.unreadable_files)
+
+    def outdate(self) -> None:
+        """Make the next command look again, since the session may have changed files."""
+        if "looks" in vars(self):
+            self.looks.outdate()
 
     def note(self, effects: Effects, policy: Policy) -> CompareFiles | None:
         """Note the files right before a command. `None` for one that can write nothing."""
-        return self._looks.note(policy.unreadable_files) if effects.may_write else None
+        return self.looks.note(policy.unreadable_files) if effects.may_write else None

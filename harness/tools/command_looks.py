@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Thread
 
@@ -17,7 +18,10 @@ from harness.policy.patterns import path_patterns
 from harness.policy.walls_here import Undo
 
 FRESH_SECONDS = 1.0
-"""Age of a look up to which a command needs no new one. What the user saves meanwhile counts as the command's."""
+"""Age of a look up to which a command needs no new one. What the user saves meanwhile counts as the command's.
+
+INVARIANT: changes by the session itself never count so; see `CommandLooks.outdate`.
+"""
 LOOK_AGAIN_SECONDS = 0.7
 MOST_LOOKS = 60
 """Maximum number of looks during one question. A later answer waits for a new look."""
@@ -27,34 +31,39 @@ class AwaitedCommand:
     """The looks during a question about one command."""
 
     def __init__(self) -> None:
-        self.has_looked = False
-        """Whether a look has ended."""
         self._end_event = Event()
 
     def look(self, look: Callable[[], None]) -> None:
         """Look again and again until `end`."""
         for _ in range(MOST_LOOKS):
             look()
-            self.has_looked = True
             if self._end_event.wait(LOOK_AGAIN_SECONDS):
                 return
 
-    def end(self) -> bool:
-        """End the looks. Return whether there was one."""
+    def end(self) -> None:
+        """End the looks."""
         self._end_event.set()
-        return self.has_looked
 
 
 class CommandLooks:
     """Looks at the files of one workspace. May be used by several threads."""
 
-    def __init__(self, root: str, stores: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: str,
+        stores: str,
+        environment: Mapping[str, str],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Watch the absolute, resolved folder `root`, and keep contents of its files in the folder `stores`.
 
-        `environment` is that of the user.
+        `environment` is that of the user, and `monotonic` a clock in seconds.
         """
         self._denied = DeniedFiles(root)
-        self._watch = TreeWatch(root, stores, denied=self._denied, environment=environment)
+        self._watch = TreeWatch(root, stores, denied=self._denied, environment=environment, monotonic=monotonic)
+        self.ahead = Thread()
+        """The thread of the last look ahead."""
         self.awaited: AwaitedCommand | None = None
         """The command of the present approval prompt."""
 
@@ -65,9 +74,18 @@ class CommandLooks:
         return Undo(missing=self._watch.seen_problem, left_out=tuple(left_out))
 
     def look_ahead(self, denied: Sequence[FileMatcher]) -> None:
-        """Look at the files early. `denied` match the files whose content is never stored."""
-        self._denied.match(denied)
-        self._watch.look_ahead()
+        """Look at the files on another thread, unless one looks already, or a look is recent.
+
+        `denied` match the files whose content is never stored.
+        """
+        if not self.ahead.is_alive() and not self._watch.is_fresh(LOOK_AGAIN_SECONDS):
+            self._denied.match(denied)
+            self.ahead = Thread(target=self._watch.look_ahead, daemon=True)
+            self.ahead.start()
+
+    def outdate(self) -> None:
+        """Make the next `note` look again, also if a look is under way: the session may have changed files."""
+        self._watch.outdate()
 
     def expect(self, denied: Sequence[FileMatcher]) -> None:
         """Look again and again on another thread until the next `note`, which then need not look.
@@ -79,16 +97,18 @@ class CommandLooks:
         self.awaited = awaited = AwaitedCommand()
         Thread(target=lambda: awaited.look(self._watch.look_ahead), daemon=True).start()
 
-    def stop_looking(self) -> bool:
-        """End the looks of `expect`. Return whether there was one; no call of the session ran since."""
+    def stop_looking(self) -> None:
+        """End the looks of `expect`."""
         awaited, self.awaited = self.awaited, None
-        return awaited is not None and awaited.end()
+        if awaited is not None:
+            awaited.end()
 
     def note(self, denied: Sequence[FileMatcher]) -> CompareFiles:
         """Note the files right before a command. `denied` match the files whose content is never stored."""
         self._denied.match(denied)
-        root, fresh_seconds = self._watch.root, FRESH_SECONDS if self.stop_looking() else 0.0
-        history, noted = local_history(root), self._watch.note(fresh_seconds=fresh_seconds)
+        self.stop_looking()
+        root = self._watch.root
+        history, noted = local_history(root), self._watch.note(fresh_seconds=FRESH_SECONDS)
 
         def compare() -> Mapping[str, JsonValue]:
             changes = noted.compared()

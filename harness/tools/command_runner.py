@@ -147,6 +147,11 @@ class CommandRunner:
         """Note the files of the workspace right before a command (see gate.tool.ChangingTool)."""
         return None if self._changes is None else self._changes.note(effects, policy)
 
+    def outdate_files(self) -> None:
+        """Make the next `note_files` look again (see gate.tool.ChangingTool)."""
+        if self._changes is not None:
+            self._changes.outdate()
+
     def run(
         self,
         start: CommandStart,

@@ -69,6 +69,7 @@ class ScriptTool:
         self.walls = commands.walls
         self.expect_files = commands.expect_files
         self.note_files = commands.note_files
+        self.outdate_files = commands.outdate_files
         self.spec = ToolSpec(
             name=script_tool(declared.name), description=declared.description, parameters=declared.schema
         )

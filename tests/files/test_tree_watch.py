@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class Place:
         while os.stat(probe).st_ctime_ns <= deadline:
             probe.write_text("")
 
-    def watch(self, max_files: int = MAX_FILES) -> TreeWatch:
+    def watch(self, max_files: int = MAX_FILES, monotonic: Callable[[], float] = time.monotonic) -> TreeWatch:
         return TreeWatch(
             str(self.root),
             str(self.stores),
@@ -63,6 +64,7 @@ class Place:
             environment=ENVIRONMENT,
             limits=NO_DISK_LIMIT,
             max_files=max_files,
+            monotonic=monotonic,
         )
 
     def changes(self, script: str, watch: TreeWatch | None = None) -> TreeChanges:
@@ -370,3 +372,22 @@ def test_names_with_any_bytes_are_recorded(place: Place) -> None:
 def test_invalid_fields_are_rejected(fields: None) -> None:
     with pytest.raises(ValueError, match=r"must|invalid"):
         TreeChanges.from_fields(fields)
+
+
+@pytest.mark.parametrize("is_outdated", [True, False])
+def test_look_during_which_the_session_changed_files_is_not_used_again(place: Place, is_outdated: bool) -> None:
+    place.bash("echo one > a")
+
+    def outdate(path: str) -> bool:
+        """Stands for a call that ends while the look reads its first file."""
+        if is_outdated:
+            watch.outdate()
+        return False
+
+    place.denied = outdate
+    watch = place.watch(monotonic=lambda: 0.0)
+    watch.look_ahead()
+    place.bash("echo two > a")
+    noted = watch.note(fresh_seconds=1.0)
+    place.bash("echo 1 > made")
+    assert [change.path for change in noted.compared().changes] == (["made"] if is_outdated else ["a", "made"])

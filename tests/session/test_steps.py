@@ -31,13 +31,16 @@ class Model:
         ),
         ModelResponse(text="read it", tool_calls=(), finish_reason=FinishReason.DONE, usage=Usage()),
     ]
-    def complete(self, messages, tools, **_):
+    def complete(self, messages, tools, *, on_text, **_):
+        before = session.tools.changes.looks.ahead.ident is not None
+        on_text("I look.")
+        looked.append([before, session.tools.changes.looks.ahead.ident is not None])
         return self.replies.pop(0)
 
 names = ("log", "policy", "policy_sha256", "copied_from", "max_turns", "max_seconds", "max_tokens", "max_cost")
 flags = Namespace(**dict.fromkeys(names), cwd=os.getcwd(), add_dir=())
 flags.policy = sys.argv[1] or None
-told = []
+told, looked = [], []
 try:
     place = place_of(flags, os.environ, told.append)
     rules = rules_of(place, flags, told.append, unattended=Unattended())
@@ -54,7 +57,7 @@ for step, field in ((place, "settings"), (rules, "policy"), (tools, "level")):
         frozen.append(type(step).__name__)
 result = session.agent.run("go")
 close_log(place.state, session.log)
-print(json.dumps([result.stop.value, result.text, frozen, told, session.rules is rules, session.place is place]))
+print(json.dumps([result.stop.value, result.text, frozen, told, session.rules is rules, session.place is place, looked]))
 """
 
 
@@ -76,9 +79,17 @@ def logs(folder: Path) -> list[Path]:
 
 def test_each_step_is_frozen_and_the_session_runs_without_a_front_end(tmp_path: Path) -> None:
     steps = ["SessionPlace", "SessionRules", "SessionTools"]
-    assert walked(tmp_path) == ["completed", "read it", steps, [], True, True]
+    assert walked(tmp_path)[:-1] == ["completed", "read it", steps, [], True, True]
     kinds = [json.loads(line)["kind"] for line in logs(tmp_path)[0].read_text().splitlines()]
     assert (kinds[0], kinds.count("outcome"), kinds[-1]) == ("session_started", 1, "session_ended")
+
+
+def test_look_at_the_files_begins_with_the_text_of_a_reply(tmp_path: Path) -> None:
+    """So that a command after the text does not wait for all of it."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('version = 1\n[tools]\ndefault = "auto"\n')
+    assert walked(tmp_path, str(policy))[-1] == [[False, True], [True, True]]
+    assert walked(tmp_path)[-1] == [[False, False], [False, False]]  # unattended, without a policy: commands are denied
 
 
 def test_a_policy_that_is_wrong_is_found_before_a_log_is_opened(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -244,21 +243,89 @@ def test_record_and_changes_are_the_same_in_both_directions(place: Place) -> Non
     assert recorded(changes_from(field)) == field
 
 
-def test_looks_during_a_question_serve_the_command_that_follows_and_no_other(place: Place) -> None:
-    """What a person saves before the second command is theirs, though a look of the question is fresh by the clock."""
-    looks = CommandLooks(place.workspace.root, place.stores, os.environ)
+class Clock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def watched(place: Place) -> tuple[CommandLooks, Clock, Path]:
+    """Return looks with such a clock, and a file whose change tells whether a command looked again after it."""
+    clock = Clock()
+    looks = CommandLooks(place.workspace.root, place.stores, os.environ, monotonic=clock)
+    return looks, clock, Path(place.workspace.root) / "saved"
+
+
+def changed_after(looks: CommandLooks, command: str, root: str) -> list[str]:
+    """Return the paths that count as changed by a command."""
+    compare = looks.note([])
+    subprocess.run(["bash", "-c", command], cwd=root, check=True)
+    return [change.path for change in changes_from(compare()).changes]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_outdated", "paths"),
+    [
+        pytest.param(0.9, False, ["made", "saved"], id="a recent look is used again"),
+        pytest.param(1.0, False, ["made"], id="an old look is not"),
+        pytest.param(0.0, True, ["made"], id="nor one from before a call of the session"),
+    ],
+)
+def test_command_uses_a_recent_look_from_after_the_last_call(
+    place: Place, seconds: float, is_outdated: bool, paths: list[str]
+) -> None:
+    looks, clock, saved = watched(place)
+    looks.look_ahead([])
+    looks.ahead.join()
+    saved.write_text("after the look\n")
+    clock.seconds = seconds
+    if is_outdated:
+        looks.outdate()
+    assert changed_after(looks, "echo 1 > made", place.workspace.root) == paths
+
+
+def test_look_is_repeated_only_when_it_is_old_or_outdated(place: Place) -> None:
+    looks, clock, _ = watched(place)
+    threads = []
+    for seconds, is_outdated in ((0.0, False), (0.6, False), (0.7, False), (0.7, True)):
+        clock.seconds = seconds
+        if is_outdated:
+            looks.outdate()
+        looks.look_ahead([])
+        looks.ahead.join()
+        threads.append(looks.ahead)
+    first, second, third, fourth = threads
+    assert first is second
+    assert len({second, third, fourth}) == 3
+
+
+def test_looks_during_a_question_serve_the_command_that_follows(place: Place) -> None:
+    looks, _, saved = watched(place)
     looks.expect([])
     awaited = looks.awaited
     assert awaited is not None
-    while not awaited.has_looked:
-        time.sleep(0.01)
-    mine = Path(place.workspace.root) / "mine"
+    looks.stop_looking()
     compare = looks.note([])
-    mine.write_text("by the first command\n")
-    assert [change.path for change in changes_from(compare()).changes] == ["mine"]
+    saved.write_text("by the command\n")
+    assert [change.path for change in changes_from(compare()).changes] == ["saved"]
     assert looks.awaited is None
-    mine.write_text("by the person, right after it\n")
-    assert changes_from(looks.note([])()).changes == ()
+
+
+@pytest.mark.parametrize("tool", ["write_file", "edit_file", "bash"])
+def test_calls_before_a_command_are_not_booked_to_it(place: Place, tool: str) -> None:
+    """The look after the first command is recent, and yet not used for the last one."""
+    calls = {
+        "write_file": call("write_file", path="a", content="by an edit\n"),
+        "edit_file": call("edit_file", path="a", old_string="one", new_string="two"),
+        "bash": call("bash", command="echo two > a"),
+    }
+    outcomes = place.run("echo 1 > first", call("read_file", path="a"), calls[tool], "echo 2 > last")
+    assert outcomes[2]["status"] == "ok"
+    assert list(paths_in(outcomes[3], place.log)) == ["last"]
 
 
 def test_looks_end_with_the_question(place: Place) -> None:

@@ -65,6 +65,7 @@ class TakenBack:
         self._place.interrupt.clear()
         log, interrupt = self._conversation.agent.log, self._place.interrupt
         self._tell(put_back(log, self._undo.carry_out(), interrupt), dry_run=False)
+        self._conversation.agent.registry.outdate_files()
 
     def _steps_of(self, part: PastSession) -> Iterator[LoggedStep]:
         """Yield the changes of a session, newest first."""
