@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.files.place_looks import Stamp, is_sure, stamp_of
 
@@ -32,11 +32,11 @@ class ListedTree(NamedTuple):
     """Whether the lists are complete. False if there are too many names, or a folder cannot be listed."""
 
 
-NOTHING_LISTED = ListedTree((), (), True)
-
-
 class TreeListing:
     """The names below one folder, reused from one look to the next."""
+
+    NOTHING: Final = ListedTree((), (), True)
+    """The result without a look."""
 
     def __init__(self, root: str) -> None:
         """Use the folder `root` (absolute, links followed)."""

@@ -244,7 +244,7 @@ class CommandRunner:
                 network.close()
             if confinement is None:
                 return result, None, network
-            return result, HeldTo(walls=confinement.walls, gaps=confinement.gaps), network
+            return result, HeldTo(walls=confinement.walls, gaps=confinement.gaps, by_rule=effects.hold), network
         finally:
             if network is not None:
                 network.close()

@@ -39,6 +39,7 @@ from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.files.hard_links import HardLinks
     from harness.files.tree_listing import ListedTree, TreeListing
     from harness.tools.forbidden_files import ForbiddenFiles
 
@@ -57,6 +58,10 @@ MOST_WALLED = 200
 """Maximum number of places of the workspace with a wall around them. Each of them needs a mount."""
 MOST_EXPOSED = 200
 """Maximum number of files without a wall that a grant may list."""
+NOT_LOOKED_FOR = (
+    f"a hidden file has other names (hard links) that cannot all be found: there are more than {MOST_LOOKED_AT:,} files, or "
+    "a folder that cannot be listed"
+)
 CLOSED = "cannot be written, for the folder stays closed"
 _IN_WORKSPACE = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
@@ -95,6 +100,12 @@ class CommandWalls:
         from harness.files.tree_listing import TreeListing
 
         return TreeListing(self._workspace.root)
+
+    @cached_property
+    def _hard_links(self) -> HardLinks:
+        from harness.files.hard_links import HardLinks
+
+        return HardLinks(self._workspace.root, MOST_LOOKED_AT)
 
     @cached_property
     def _machine(self) -> Machine:
@@ -164,7 +175,6 @@ class CommandWalls:
 
     def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the walls that this machine can put around a granted program, in the workspace as it is now."""
-        from harness.files.tree_listing import NOTHING_LISTED
         from harness.tools.forbidden_files import excepted_folders, is_of_git, rules_about_files
 
         root = self._workspace.root
@@ -178,7 +188,7 @@ class CommandWalls:
             by_host=self._by_host,
         )
         rules = rules_about_files(policy, tool)
-        tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
+        tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else self._listing.NOTHING
         if not tree.is_whole:
             reason = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
             return replace(
@@ -271,13 +281,26 @@ class CommandWalls:
             if walls.hold and hides_where_it_may_write(self._machine):
                 walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
             walls = self._keeping_code(walls)
+            walls, unfound = self.by_every_name(walls, required=required)
             apart = by_host and bool(effects.hosts) and not effects.network and self._by_host
             walls = replace(walls, terminal=terminal, own_network=apart, readable=self._readable(programs))
-            return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
+            confinement = prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"The command cannot be confined, and was not run: {error}.") from None
         except OSError as error:
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
+        confinement.gaps += unfound
+        return confinement
+
+    def by_every_name(self, walls: Walls, *, required: bool) -> tuple[Walls, tuple[str, ...]]:
+        """Return walls that hide files by all their names in the workspace, and a sentence if some may be missing.
+
+        Raises ToolError if the walls are required and some may be missing.
+        """
+        other_names = self._hard_links.other_names(walls.hide)
+        if required and not other_names.is_whole:
+            raise ToolError(f"The policy requires the walls of commands, and {NOT_LOOKED_FOR}.")
+        return walls.hiding(other_names.paths), () if other_names.is_whole else (NOT_LOOKED_FOR,)
 
     def _readable(self, programs: Sequence[str]) -> tuple[str, ...]:
         """Return the paths that a command may read although it sees nothing else below `/tmp`."""
@@ -516,6 +539,12 @@ def _is_socket(path: str) -> bool:
 
 
 MAX_PLACES = 8
+OPENS_PROTECTED = (
+    "to change it, call edit_file or write_file, or use a command that names it as its target; the user is then asked, and "
+    "can also open all protected places with [o] at the question of a command"
+)
+"""Way to a protected place, for the model."""
+CLOSED_BY_POLICY = "no command can open it; ask the user if it has to change"
 
 _REFUSED = regex(
     r"Permission denied|Operation not permitted|Read-only file system|EACCES|EPERM|EROFS|PermissionError"
@@ -529,10 +558,15 @@ _UNREACHABLE = regex(
 )
 
 
+_UNCHANGEABLE = regex(
+    r"Device or resource busy|resource busy or locked|EBUSY|Read-only file system|EROFS|Invalid cross-device link|EXDEV"
+)
+"""Errors of a program that replaces a mounted file or folder, writes a read-only one, or moves a file into one."""
+_BETWEEN_WORDS = regex(r"[\s'\"`:;,()\[\]]+")
 _TERMINAL = regex(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
 _MEMORY = regex(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
 _COMPLAINT = regex(
-    r"^[\w./+-]+: .*(?:: (?:Permission denied|Operation not permitted|Read-only file system)"
+    r"^[\w./+-]+: .*(?:: (?:Permission denied|Operation not permitted|Read-only file system|Device or resource busy)"
     r"|cannot create temp file for here-document.*)$",
     re.MULTILINE,
 )
@@ -545,6 +579,8 @@ class HeldTo(Record):
     walls: Walls
     gaps: tuple[str, ...]
     """Parts that were requested but are not enforced, one sentence each."""
+    by_rule: tuple[str, ...] = ()
+    """Absolute paths of `walls.keep` that a rule of the policy forbids to write, or asks about."""
 
 
 def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
@@ -560,6 +596,7 @@ def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
         notes.append(
             f"[confined: it may write {_places(held_to.walls)}; a refused write or a hidden file may come from that]"
         )
+    notes += _notes_on_places(output, held_to)
     if not held_to.walls.internet and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
     if failed and _TERMINAL.search(output):
@@ -569,6 +606,42 @@ def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
     if failed and _MEMORY.search(output):
         notes.append("[limited: a process may have 4 GiB of memory of its own; that it got no more may come from that]")
     return notes
+
+
+def _notes_on_places(output: str, held_to: HeldTo) -> Iterator[str]:
+    """Yield notes on the write-protected and hidden paths that error messages name, each with what would open them."""
+    lines = [line for line in output.splitlines() if _UNCHANGEABLE.search(line)][-MAX_PLACES:]
+    walls = held_to.walls
+    closed_paths = [path for path in (*walls.keep, *walls.hide) if lines and _is_in_any(path, walls.write)]
+    named_paths = {path for line in lines for path in _named_in(line, closed_paths, walls.write)}
+    protected = named_paths.difference(held_to.by_rule, walls.hide)
+    for paths, state, way in (
+        (protected, "protected", OPENS_PROTECTED),
+        (named_paths.intersection(held_to.by_rule), "write-protected by a rule of the policy", CLOSED_BY_POLICY),
+        (named_paths.intersection(walls.hide), "hidden by the policy", CLOSED_BY_POLICY),
+    ):
+        if paths:
+            names = ", ".join(visible_line(path, 200) for path in sorted(paths)[:MAX_TOLD])
+            more = f" and {len(paths) - MAX_TOLD} more" if len(paths) > MAX_TOLD else ""
+            error = 'a program that writes or replaces it gets "read-only", "busy" or "cross-device"'
+            yield f"[confined: {names}{more}: {state}; {error}; {way}]"
+
+
+def _named_in(line: str, paths: Sequence[str], write: Sequence[str]) -> Sequence[str]:
+    """Return those of `paths` that a line names by its longest matching word.
+
+    A word names a path too if it names a folder above it or a file below it.
+    """
+    lengths: dict[str, int] = {}
+    for word in filter(None, (word.removeprefix("./").rstrip("/.") for word in _BETWEEN_WORDS.split(line))):
+        for path in paths:
+            word_paths = (os.path.join(folder, word) for folder in write)
+            below = [place for place in word_paths if _is_in_any(place, write) and place not in write]
+            is_around = any(is_within(path, place) or is_within(place, path) for place in below)
+            if is_around or path.endswith(f"/{word}"):
+                lengths[path] = max(len(word), lengths.get(path, 0))
+    longest = max(lengths.values(), default=0)
+    return [path for path, length in lengths.items() if length == longest]
 
 
 def _places(walls: Walls) -> str:

@@ -28,6 +28,7 @@ def written(path):
     return "written"
 attempt("denied file", lambda: open(".env").read().strip())
 attempt("denied file by another name", lambda: os.link(".env", "stolen") or open("stolen").read().strip())
+attempt("denied file by a hard link from before", lambda: open(".git/notes").read().strip())
 attempt("hook", lambda: written(".git/hooks/pre-commit"))
 attempt("workflow", lambda: written(".github/workflows/ci.yml"))
 attempt("file outside", lambda: written(%(outside)r))
@@ -38,7 +39,8 @@ print("outcome: " + json.dumps(outcome))
 """
 """A program of the workspace that prints what it reached."""
 REACHED = {
-    "denied file": "SECRET=1", "denied file by another name": "SECRET=1", "hook": "written", "workflow": "written",
+    "denied file": "SECRET=1", "denied file by another name": "SECRET=1",
+    "denied file by a hard link from before": "SECRET=1", "hook": "written", "workflow": "written",
     "TCP": "reached", "Unix socket": "reached",
 }  # fmt: skip
 """The outcome without walls."""
@@ -52,6 +54,7 @@ def attackable(root: Path, outside: Path) -> Iterator[None]:
     for name in (".git/hooks/pre-commit", ".github/workflows/ci.yml"):
         (root / name).write_text("as before\n")
     (root / ".env").write_text("SECRET=1\n")
+    (root / ".git" / "notes").hardlink_to(root / ".env")
     outside.mkdir(exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(outside / "s"))

@@ -91,7 +91,7 @@ class Ticket(Record):
 
         Raises ToolError if the policy requires a wall that this machine does not have.
         """
-        from harness.tools.command_walls import missing_folders, walls_for
+        from harness.tools.command_walls import CommandWalls, missing_folders, walls_for
 
         effects = verdict.effects
         folders = tuple(missing_folders(effects, workspace))
@@ -101,6 +101,7 @@ class Ticket(Record):
                 f"The policy requires the walls of commands, and they are not whole here: {effects.unheld}."
             )
         walls = walls_for(effects, workspace, hide=hidden)
+        walls, _ = CommandWalls(workspace).by_every_name(walls, required=required)
         variables = unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {}
         return cls(
             command=action.text,
