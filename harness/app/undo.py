@@ -10,20 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
+from harness.app.kept_contents import kept_contents
 from harness.app.sessions import UNDO, LoggedSession, logged_sessions, session_named, verified_session
 from harness.audit.logged_changes import undone_paths as undone_in
 from harness.errors import UsageError
-from harness.files.before_images import BeforeImages
 from harness.files.session_undo import (
     Ended,
-    KeptContents,
     LoggedStep,
     PathOutcome,
     SessionUndo,
     finish_killed_undos,
     has_effect,
 )
-from harness.files.tree_watch import store_of
 from harness.files.undo import (
     CommandStep,
     Result,
@@ -106,15 +104,6 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def finished_words(count: int) -> str:
     """Return the message about undos that had been killed midway."""
     return f"{count_of(count, 'undo')} that had been stopped midway was finished first"
-
-
-def kept_contents(state: State, workspace: str) -> KeptContents:
-    """Return the earlier contents of the files in a workspace."""
-    return KeptContents(
-        images=BeforeImages(state.before_images),
-        store=store_of(state.trees, workspace),
-        journals=os.path.join(state.undos, state.name_of(workspace)),
-    )
 
 
 def undone_paths(paths: Iterable[str], session: str, workspace: str) -> frozenset[UndonePath]:

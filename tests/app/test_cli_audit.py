@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.models.scripted import Reply, call, replies
+from harness.session.state import State
 
 if TYPE_CHECKING:
     from program import Program
@@ -50,6 +52,57 @@ def test_show_names_what_left_the_walls(program: Program) -> None:
     assert [line[10:].strip() for line in full if "walls: " in line] == [
         "walls: opened (network pypi.org)",
         "walls: workspace",
+    ]
+
+
+def _show_diffs(program: Program, *flags: str) -> list[str]:
+    """Return the lines of the diffs, without their indentation."""
+    lines = [line[10:].strip() for line in program.said("audit", "show", "--full", *flags).splitlines()]
+    diffs: list[str] = []
+    is_diff = False
+    for line in lines:
+        is_diff = line.startswith(("diff of ", "no diff of ")) or (is_diff and line.startswith("| "))
+        diffs += [line] if is_diff else []
+    return diffs
+
+
+def test_show_full_has_diffs_of_the_kept_contents_of_commands_and_edits_with_secrets_masked(program: Program) -> None:
+    (program.home / "own.toml").write_text('version = 1\n[tools]\ndefault = "auto"\n')
+    (program.workspace / "a.txt").write_text("one\nsame\n")
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    script = replies(
+        Reply(
+            calls=(call("bash", command="sed -i s/one/two/ a.txt; mkdir new; chmod 600 b.txt; printf 'x\\0' > bin"),)
+        ),
+        Reply(calls=(call("write_file", path="made.txt", content=f"by an edit \x1b[2J\nkey {token}\n"),)),
+        Reply(calls=(call("bash", command="echo three > a.txt"),)),
+        Reply(text="finished"),
+    )
+    (program.workspace / "b.txt").write_text("mode\n")
+    program.run("run", "go", "--policy", f"{program.home}/own.toml", "--base-url", program.serve(script))
+    shown = _show_diffs(program)
+    assert shown[:6] == [
+        "diff of a.txt: +1 -1 lines",
+        "| @@ -1,2 +1,2 @@",
+        "| -one",
+        "| +two",
+        "|  same",
+        "diff of bin: binary, 0 bytes before, 2 after",
+    ]
+    assert shown[6:9] == ["diff of made.txt: +2 -0 lines", "| @@ -0,0 +1,2 @@", "| +by an edit \\x1b[2J"]
+    assert shown[9].startswith("| +key [")
+    assert shown[10:] == ["diff of a.txt: +1 -2 lines", "| @@ -1,2 +1 @@", "| -two", "| -same", "| +three"]
+    assert token not in program.said("audit", "show", "--full")
+    assert _show_diffs(program, "--call", "3") == shown[10:]
+    assert "diff of" not in program.said("audit", "show")
+
+    (program.workspace / "made.txt").write_text("by somebody else\n")
+    shutil.rmtree(State.of(program.environment).trees)
+    assert _show_diffs(program) == [
+        "no diff of a.txt: before its content is no longer kept here; after its content is no longer kept here",
+        "diff of bin: binary, 0 bytes before, 2 after",  # the file still is as the command left it
+        "no diff of made.txt: after its content is no longer kept here",
+        "no diff of a.txt: before its content is no longer kept here",
     ]
 
 

@@ -14,7 +14,7 @@ from playing import Playing
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action
-from harness.app.undo import kept_contents
+from harness.app.kept_contents import kept_contents
 from harness.files.before_images import BeforeImages
 from harness.files.tree_undo import CallChanges, plan_undo
 from harness.files.undo import CommandStep, changes_to_undo

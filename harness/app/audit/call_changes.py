@@ -28,7 +28,7 @@ def change_lines(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
         before, after = (text(change, name) or None for name in ("before_sha256", "after_sha256"))
         yield Tone.BAD, f"was to change {text(change, 'path')}  {short_digest(before)} -> {short_digest(after)}"
     try:
-        changes = _changes_of(call)
+        changes = changes_of(call)
     except ValueError as error:
         yield Tone.BAD, f"the record of its changes is not usable: {error}"
         return
@@ -36,7 +36,7 @@ def change_lines(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
         yield from _lines_of_command(call, changes, full=full)
 
 
-def _changes_of(call: LoggedCall) -> TreeChanges | None:
+def changes_of(call: LoggedCall) -> TreeChanges | None:
     """Return the changes of a command. `None` if they were not looked for. Raises ValueError for an invalid record."""
     recorded = changes_in(call.outcome, call.log)
     return None if recorded is None else changes_from(recorded)

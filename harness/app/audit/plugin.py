@@ -23,7 +23,7 @@ def _show_flags(parser: ArgumentParser) -> None:
         "Exit code: 0, 1 a log does not verify, 2 usage."
     )
     log_flags(parser, unnamed="the latest log")
-    parser.add_argument("--full", action="store_true", help="cut nothing: arguments, results, the system prompt")
+    parser.add_argument("--full", action="store_true", help="cut nothing: arguments, results, the system prompt, diffs")
     parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
     parser.add_argument("--decision", choices=(*DECISIONS, "none"), help="calls with this decision")
     parser.add_argument(

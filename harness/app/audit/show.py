@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from harness.actions import JsonValue, WallsLevel
 from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.app.audit.call_changes import change_lines
+from harness.app.audit.call_diffs import CallDiffs
 from harness.app.audit.logs import ChosenLogs, chosen_logs, latest_log
 from harness.app.audit.plugin import UNANSWERED
 from harness.audit.calls import (
@@ -51,12 +52,14 @@ _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, who
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write a timeline and return the exit code. Raises HarnessError."""
     conditions = call_filter(arguments, time.time())
+    state = State.of(environment)
     is_chosen = arguments.logs or arguments.all or arguments.session or arguments.cwd
-    logs = chosen_logs(arguments, environment) if is_chosen else latest_log(State.of(environment))
+    logs = chosen_logs(arguments, environment) if is_chosen else latest_log(state)
     logs.tell_standing()
     output = AnswerWriter(environment, as_json=arguments.json)
+    diffs = CallDiffs(state, environment) if arguments.full else None
     if conditions.is_set:
-        _show_calls(logs, conditions, output, full=arguments.full)
+        _show_calls(logs, conditions, output, diffs, full=arguments.full)
     elif arguments.json:
         for _, record in logs.records():
             output.row(record)
@@ -64,15 +67,16 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for path in logs.paths:
             if len(logs.paths) > 1:
                 output.line(f"log {path}", Tone.QUIET, width=5_000)
-            _Timeline(output, full=arguments.full).show(path, logs.records_of(path))
+            _Timeline(output, diffs, full=arguments.full).show(path, logs.records_of(path))
     return logs.code
 
 
 class _Timeline:
     """Writes lines with the time of day. A new date gets its own line."""
 
-    def __init__(self, output: AnswerWriter, *, full: bool) -> None:
+    def __init__(self, output: AnswerWriter, diffs: CallDiffs | None, *, full: bool) -> None:
         self._output = output
+        self._diffs = diffs
         self._full = full
         self._date = ""
         self._session = ""
@@ -102,7 +106,9 @@ class _Timeline:
     def call(self, call: LoggedCall) -> None:
         """Write the lines of a call, at the time of its last record."""
         moment = text(call.records[-1], "time") if call.records else ""
-        self._lines(call.session, moment, _call_lines(call, full=self._full))
+        lines = _call_lines(call, full=self._full)
+        diff_lines = () if self._diffs is None else self._diffs.lines(call)
+        self._lines(call.session, moment, [*lines, *diff_lines])
 
     def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
         moment = local_time(moment, seconds=True) if self._output.at_terminal else moment
@@ -127,10 +133,12 @@ class _Timeline:
                 beside = f"{_BESIDE_THE_TIME}{under}"
 
 
-def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, *, full: bool) -> None:
+def _show_calls(
+    logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, diffs: CallDiffs | None, *, full: bool
+) -> None:
     """Write only the calls that match the filter. For JSON, write their records, call by call."""
     session, call_count = ("", ""), 0
-    timeline = _Timeline(output, full=full)
+    timeline = _Timeline(output, diffs, full=full)
     for call in logs.calls():
         if not conditions.takes(call):
             continue
@@ -138,7 +146,7 @@ def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, 
         if (call.log, call.session) != session:
             session = call.log, call.session
             output.line(_heading(call, output), Tone.QUIET, width=5_000)
-            timeline = _Timeline(output, full=full)
+            timeline = _Timeline(output, diffs, full=full)
         timeline.call(call)
         for record in call.records if output.as_json else ():
             output.row(record)

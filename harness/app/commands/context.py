@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.app.commands.conversation import Conversation
+from harness.audit.spending import Spending
 from harness.loop.compaction import characters
 from harness.messages import Message, Role, Usage
 from harness.plugin import Effect, HelpGroup, SlashCommand
@@ -20,7 +21,7 @@ CHARACTERS_A_TOKEN = 4
 
 
 def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Print the usage of each turn and of the session."""
+    """Print the usage of each turn, of the session, and of the conversation if it was in earlier sessions."""
     spent, usage = conversation.spent, conversation.session.whole_usage
     if len(spent) > MOST_TURNS:
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
@@ -37,6 +38,11 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
     for helper in conversation.helpers.of(conversation.session.identity):
         conversation.say_line(f"  of these {helper.name}: {usage_in_words(helper.usage, helper.cost)}")
     conversation.say_line(f"session: {usage_in_words(usage, conversation.cost)}")
+    if conversation.earlier != Spending():
+        whole_spending = conversation.spending
+        conversation.say_line(
+            f"conversation, with earlier sessions: {usage_in_words(whole_spending.usage, whole_spending.cost)}"
+        )
     if conversation.prices is None:
         name = conversation.agent.model.name
         conversation.say_line(

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 
 from harness.actions import Action, Effects
 from harness.app.commands.notes_to_model import NotesToModel
-from harness.app.commands.turns import Turns
+from harness.app.commands.turns import Turns, earlier_spending
 from harness.audit.helper_tree import HelperTree
+from harness.audit.spending import Spending
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
 from harness.loop.run import Session
@@ -70,6 +71,8 @@ class Conversation:
         self.agent = running.agent
         self.session = session
         self.turns = Turns(running.log.path, session)
+        self.earlier = earlier_spending(self.turns.parts)
+        """Tokens and cost of the sessions that the present one continues."""
         self.header = running.header
         self.showing = showing
         self.policy_named = policy_named
@@ -143,6 +146,11 @@ class Conversation:
         known_costs = [turn.cost for turn in self.spent if turn.cost is not None]
         return sum(known_costs) if len(known_costs) == len(self.spent) and not other_tokens else None
 
+    @property
+    def spending(self) -> Spending:
+        """Tokens and cost of the conversation, through all the sessions that it was in."""
+        return self.earlier + Spending(usage=self.session.whole_usage, cost=self.cost)
+
     def confinement(self, tool: str, effects: Effects) -> str:
         """Return a description of the present confinement for a call of `tool`."""
         return self.agent.registry.confinement(tool, effects)
@@ -184,6 +192,7 @@ class Conversation:
         """Continue with `session`. Pending notes for the model are dropped. Raises LogError."""
         self.session = session
         self.turns = Turns(self.agent.log.path, session)
+        self.earlier = earlier_spending(self.turns.parts)
         self.spent.clear()
         self.decision = self.answer = self.stop = None
         self.forget_notes()

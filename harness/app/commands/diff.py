@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from harness.actions import Access
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.turns import PastSession
-from harness.app.undo import kept_contents
+from harness.app.kept_contents import kept_contents
 from harness.digest import digest_of
 from harness.errors import ToolError, UsageError
 from harness.files.diffs import Diff, compare

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.diff import MOST_LINES, content_now
 from harness.app.commands.turns import CallPlace, PastSession
+from harness.app.kept_contents import kept_contents
 from harness.app.sessions import logged_sessions, session_named, verified_session
 from harness.app.undo import (
     finished_words,
-    kept_contents,
     put_back,
     undo_lines,
     undo_summary,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.app.commands.notes_to_model import is_unanswered
-from harness.audit.calls import is_of_person
+from harness.audit.calls import is_of_person, is_typed
+from harness.audit.spending import Spending, spending_in
 from harness.errors import LogError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -76,6 +77,12 @@ class Turns:
         """The sessions of the conversation, oldest first."""
         return parts_of(self._part.log, self._part.session)
 
+    def calls_of_user(self) -> Turn:
+        """Return the calls that the user made in the present session, oldest first. Raises LogError."""
+        proposed = (record for record in _records(self._part) if record["kind"] == "call_proposed")
+        numbers = (record.get("call") for record in proposed if is_typed(record))
+        return [CallPlace(part=self._part, call=number) for number in numbers if isinstance(number, int)]
+
 
 def parts_of(log: str, session: str) -> tuple[PastSession, ...]:
     """Return the sessions of a conversation, oldest first, of which `session` in `log` is the last.
@@ -94,6 +101,20 @@ def parts_of(log: str, session: str) -> tuple[PastSession, ...]:
         parts.append(part)
         part = _origin_of(started)
     return tuple(reversed(parts))
+
+
+def earlier_spending(parts: Sequence[PastSession]) -> Spending:
+    """Return the tokens and the cost of all sessions of a conversation but the last.
+
+    The cost is unknown if a log is missing. Raises LogError.
+    """
+    sessions: dict[str, set[str]] = {}
+    for part in parts[:-1]:
+        sessions.setdefault(part.log, set()).add(part.session)
+    started = next((r for part in parts[:1] for r in _records(part) if r["kind"] == "session_started"), None)
+    is_whole = started is None or _origin_of(started) is None
+    spendings = (spending_in(read_log(log), names) for log, names in sessions.items())
+    return sum(spendings, Spending(cost=0.0 if is_whole else None))
 
 
 def turns_of(log: str, session: str) -> list[Turn]:

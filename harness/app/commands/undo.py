@@ -17,7 +17,7 @@ def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
     words = split_summary(session.messages[start + 1].content)[1] if start < stop else ""
     if not words:
         summarized = "; what was before is summarized, and /clear forgets that" if start < stop else ""
-        conversation.say(f"there is no turn to undo{summarized}", Tone.WARNING)
+        conversation.say(f"there is no turn to undo{summarized}{_hint(conversation)}", Tone.WARNING)
         return
     files = TakenBack(conversation, conversation.turns.calls_since(1))
     choice = files.ask()
@@ -28,6 +28,14 @@ def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         conversation.say(f"forgotten: {first[:200]}", Tone.QUIET)
     if choice.takes_files:
         files.take_back()
+
+
+def _hint(conversation: Conversation) -> str:
+    """Return the command that takes back what the user's `!command` changed. Empty if that changed nothing."""
+    calls = conversation.turns.calls_of_user()
+    if not (calls and TakenBack(conversation, calls).has_effects):
+        return ""
+    return f"; `harness undo --session {conversation.session.identity}` takes back what your own command changed"
 
 
 COMMANDS = (

@@ -32,7 +32,7 @@ class Status(Record):
     """Input tokens that the provider read from a cache."""
     output_tokens: int = 0
     cost: float | None = None
-    """Cost in dollars. `None` if unknown; then it is not shown."""
+    """Cost of the conversation in dollars. `None` if unknown; then it is not shown."""
     context_tokens_used: int | None = None
     context_tokens: int | None = None
     """The model's context length. `None` if unknown."""
@@ -132,14 +132,15 @@ def status_of(conversation: Conversation) -> Status:
     """Return the present status of the conversation."""
     session = conversation.session
     last = session.last_usage
+    total = conversation.spending
     return Status(
         model=conversation.agent.model.name,
         policy=conversation.running.policy.name,
         turns=len(conversation.spent),
-        input_tokens=session.whole_usage.input_tokens,
-        cached_tokens=session.whole_usage.cached_tokens,
-        output_tokens=session.whole_usage.output_tokens,
-        cost=conversation.cost,
+        input_tokens=total.usage.input_tokens,
+        cached_tokens=total.usage.cached_tokens,
+        output_tokens=total.usage.output_tokens,
+        cost=total.cost,
         context_tokens_used=last.input_tokens + last.output_tokens or None,
         context_tokens=conversation.agent.context_tokens,
         confinement="" if is_unbound(conversation.tools.level) else conversation.tools.level,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Start, prompts
+from repl_scene import CONFIG, Start, prompts, write_config
 
 from harness.models.scripted import Reply, call, replies
 
@@ -155,3 +155,48 @@ def test_commands_are_counted_shown_and_taken_back_like_edits(program: Program, 
     prompt.ask("bye", "End.")
     assert prompt.leave() == 0
     assert program.run("audit", "verify").code == 0
+
+
+PRICED = f"{CONFIG}[prices.scripted]\ninput = 1_000\noutput = 1_000\n"
+"""Each played reply counts 200 tokens in and 20 out: 0.22 dollars."""
+
+
+def test_cost_follows_a_conversation_through_every_session(program: Program, start: Start) -> None:
+    write_config(program, PRICED)
+    prompt = start(replies(Reply(text="First."), Reply(text="Second.")))
+    prompt.ask("a", "First.")
+    prompt.say("/cost", "session: 200 tokens in, 20 out, 0.2200 dollars")
+    assert "conversation, with" not in prompt.text()
+    prompt.say("/fork", "forked session")
+    prompt.say("/cost", "conversation, with earlier sessions: 200 tokens in, 20 out, 0.2200 dollars")
+    prompt.ask("b", "Second.")
+    assert prompt.leave() == 0
+    prompt = start(replies(Reply(text="Third.")), "-c")
+    prompt.wait_for("$0.4400")
+    prompt.ask("c", "Third.")
+    prompt.wait_for("$0.6600")
+    prompt.say("/cost", "session: 200 tokens in, 20 out, 0.2200 dollars")
+    prompt.wait_for("conversation, with earlier sessions: 600 tokens in, 60 out, 0.6600 dollars")
+    prompt.type("/back 2")
+    prompt.wait_for("back to before your message 2")
+    prompt.wait_until(lambda: prompt.cursor_row() == "> b", "the words are not in the line")
+    prompt.send("\x15")
+    prompt.say("/cost", "session: 0 tokens in, 0 out, 0.0000 dollars")
+    prompt.wait_count("conversation, with earlier sessions: 600 tokens in, 60 out, 0.6600 dollars", 2)
+    assert prompt.leave() == 0
+
+
+def test_undo_without_a_turn_names_what_takes_back_a_typed_command(program: Program, start: Start) -> None:
+    file = program.workspace / "a.txt"
+    file.write_text("one\n")
+    prompt = start(replies(), *policy(program))
+    prompt.type("!!ls")
+    prompt.say("/undo", "there is no turn to undo")
+    assert "harness undo" not in prompt.text()
+    prompt.type("!!echo two > a.txt")
+    prompt.wait_until(lambda: file.read_text() == "two\n", "the command did not run")
+    (session,) = [str(record["session"]) for record in program.records() if record["kind"] == "session_started"]
+    prompt.say("/undo", f"there is no turn to undo; `harness undo --session {session}` takes back")
+    assert program.run("undo", "--session", session).code == 0
+    assert file.read_text() == "one\n"
+    assert prompt.leave() == 0

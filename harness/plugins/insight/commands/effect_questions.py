@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.app.audit.answer_writer import deciding_part, name, short_digest, tool_and_summary
 from harness.app.audit.logs import ChosenLogs
 from harness.app.audit.question import AnswerRow, AskedLogs, Total
-from harness.app.undo import kept_contents
+from harness.app.kept_contents import kept_contents
 from harness.audit.call_effects import CallEffects, FileRead, effects_of_calls, effects_words, reads_of
 from harness.audit.calls import text, word
 from harness.audit.logged_changes import (
