@@ -200,3 +200,19 @@ def test_undo_without_a_turn_names_what_takes_back_a_typed_command(program: Prog
     assert program.run("undo", "--session", session).code == 0
     assert file.read_text() == "one\n"
     assert prompt.leave() == 0
+
+
+def test_cost_of_a_conversation_is_unknown_once_a_log_of_it_is_gone(program: Program, start: Start) -> None:
+    write_config(program, PRICED)
+    prompt = start(replies(Reply(text="First.")))
+    prompt.ask("a", "First.")
+    assert prompt.leave() == 0
+    (first,) = program.logs()
+    prompt = start(replies(Reply(text="Second.")), "-c")
+    prompt.ask("b", "Second.")
+    assert prompt.leave() == 0
+    first.unlink()
+    prompt = start(replies(), "-c")
+    prompt.say("/cost", "session: 0 tokens in, 0 out, 0.0000 dollars")
+    prompt.wait_for("conversation, with earlier sessions: 200 tokens in, 20 out, cost unknown")
+    assert prompt.leave() == 0
