@@ -132,7 +132,8 @@ def _beginnings(facet: Facet) -> Iterator[tuple[str, ...]]:
     for words in lines:
         count = 3 if words[:2] in RUNNING_WORDS else 2
         options = (place for place, word in enumerate(words[:count]) if word.startswith("-"))
-        yield words[: next(options, count)]
+        if end := next(options, count):  # 0: no rule can begin with an option
+            yield words[:end]
 
 
 def _expands(text: str, word: str) -> bool:

@@ -197,6 +197,8 @@ REFUSED = [
     ("rm -rf /", "stands above every rule"),
     ("cat /etc/shadow", "stands above every rule"),
     ("eval \"$x\"", "not plainly understood"),
+    ("eval \"$x; -n y\"", "not plainly understood"),
+    ("-n y <<< $(x)", "not plainly understood"),
     ("cat < notes.txt", "cat is fed by a pipe or a redirection"),
     ("echo ...", "its words are not all known"),
     (" && ".join(f"make t{number}" for number in range(MOST_RULES + 1)), "11 parts of it have no rule"),
