@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -35,6 +36,7 @@ from harness.sandbox import (
     probe,
     why_no_namespaces,
 )
+from harness.sandbox.view import TEMPORARY
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
@@ -303,10 +305,17 @@ class CommandWalls:
         return walls.hiding(other_names.paths), () if other_names.is_whole else (NOT_LOOKED_FOR,)
 
     def _readable(self, programs: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths that a command may read although it sees nothing else below `/tmp`."""
+        """Return the paths that a command may read although it sees nothing else below `/tmp`.
+
+        A workspace below `/tmp` has its neighbours there: the whole folder of `/tmp` in which it is.
+        """
         root = self._workspace.root
-        paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), *programs)
-        return (root, *dict.fromkeys(map(os.path.realpath, paths)))
+        top = next(
+            ("/".join(root.split("/")[: folder.count("/") + 2]) for folder in TEMPORARY if is_within(root, folder)),
+            root,
+        )
+        paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), sys.prefix, *programs)
+        return (top, root, *dict.fromkeys(map(os.path.realpath, paths)))
 
     def _keeping_code(self, walls: Walls) -> Walls:
         """Return walls that also keep harness's own Python environment unchanged, if they can.
