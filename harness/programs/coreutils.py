@@ -46,6 +46,13 @@ def _deep(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(path if path.access is Access.READ else _tree(path) for path in use.paths))
 
 
+def _touched(parsed: Parsed, use: Use) -> Use:
+    """Refine a change of times. With `-h` it affects a link itself, not its target."""
+    if not parsed.has("-h"):
+        return use
+    return replace(use, paths=tuple(replace(path, entry=path.access is not Access.READ) for path in use.paths))
+
+
 def _removed(parsed: Parsed, use: Use) -> Use:
     """Refine a removal. It affects the directory entry, not the target of a link."""
     return _deep(parsed, replace(use, paths=tuple(replace(path, entry=True) for path in use.paths)))
@@ -345,6 +352,7 @@ PROGRAMS = {
         options=_INFO
         + "-a -c|--no-create -d|--date=TEXT -f -h|--no-dereference -m -r|--reference=READ -t=TEXT --time=TEXT",
         operands="WRITE...",
+        refine=_touched,
     ),
     "chmod": Program(
         # A mode may begin with a dash: `chmod -x a`.

@@ -19,7 +19,7 @@ KEYS = (
     KeyWords(
         key="Shift-Tab",
         does="ask, edits, walls or plan",
-        more="what asks: the next of ask, edits, walls, plan",
+        more="the next of ask, edits, walls, plan",
     ),
     KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),

@@ -496,21 +496,6 @@ def test_repository_settings_never_hide_a_change(
     assert told in (scene.out / "changes.patch").read_text()
 
 
-def test_bytes_git_would_convert_are_named_after_attributes_are_removed(made: Callable[[str], Scene]) -> None:
-    with serving() as (url, _):
-        scene = made(url)
-        (scene.repository / ".gitattributes").write_text("* -text\n")
-        (scene.repository / "s.py").write_text(
-            "import os\nos.remove('.gitattributes')\nopen('n', 'wb').write(b'x\\r\\n')\n"
-        )
-        git(scene.repository, "add", "-A")
-        git(scene.repository, "commit", "--quiet", "-m", "script")
-        git(scene.repository, "config", "core.autocrlf", "input")
-        scene.write("bash python3 s.py")
-        done = scene.run()
-    assert (done.code, "git keeps other bytes of: n" in str(scene.json("work.json")["lost"])) == (0, True), done.err
-
-
 def test_lease_is_taken_despite_constant_queries(tmp_path: Path) -> None:
     asking = [True]
 
