@@ -30,6 +30,10 @@ _KEEPS_HISTORY = frozenset(
     "cat-file shortlog archive format-patch for-each-ref merge-base rev-list name-rev var help version".split()
 )
 """Subcommands of git that leave commits, branches and settings as they are. Some change files or the index."""
+_CHANGES_HISTORY = frozenset(
+    "commit reset rebase merge stash branch checkout switch tag cherry-pick am revert update-ref gc reflog".split()
+)
+"""Subcommands of git that change commits or branches, for text whose commands are not known."""
 _GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 """Global options of git with their value in the next word."""
 _TAKES_IGNORED = regex(r"-[a-zA-Z]*[xX]")
@@ -168,6 +172,15 @@ def _loosely_leaves(part: Opaque, *, reaches: bool, any_words: bool) -> Iterator
             yield reason
         if any_words and _changes_history(words):
             yield GIT_HISTORY
+    if any_words and _may_be_git(part):
+        yield GIT_HISTORY
+
+
+def _may_be_git(text: Opaque) -> bool:
+    """Return whether text that could not be parsed may put together a git command that changes history."""
+    words = {program_named(word) for command in text.commands for word in command}
+    without_verb = any(program_named(command[0]) == "git" and len(command) == 1 for command in text.commands if command)
+    return "git" in words and (without_verb or not words.isdisjoint(_CHANGES_HISTORY))
 
 
 def programs_in(text: Opaque) -> list[tuple[str, ...]]:

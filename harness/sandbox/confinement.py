@@ -152,7 +152,7 @@ def _by_namespaces(walls: Walls, machine: Machine) -> Confinement:
     is_alone = walls.reader and machine.landlock >= LEAST_LANDLOCK
     calls = seccomp.Calls(
         network=walls.internet or not walls.reader,
-        sockets=walls.sockets or not walls.reader,
+        sockets=walls.sockets,
         metadata=not walls.reader,
         terminal=walls.terminal,
         signals=True,

@@ -188,10 +188,17 @@ class Keeper:
         with far:
             try:
                 self._send(walls, launch, streams, far)
-                return _program_of(near)
+                near.settimeout(READY_SECONDS)
+                program = _program_of(near)
+            except TimeoutError:
+                near.close()
+                self.close()  # the next command gets a new keeper
+                raise NotConfinedError(errno.ETIMEDOUT, "the keeper did not answer") from None
             except BaseException:
                 near.close()
                 raise
+        near.settimeout(None)
+        return program
 
     def close(self) -> None:
         """Close the control socket, so that the keeper and every program that it started end."""

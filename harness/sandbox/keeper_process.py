@@ -117,7 +117,8 @@ class _Service:
 
     def _start(self, received: list[int]) -> None:
         namespaces = self._namespaces
-        used = {self._control.fileno(), self._init, namespaces.network, namespaces.processes, *self._programs}
+        shared = (namespaces.network, namespaces.processes, namespaces.alive)
+        used = {self._control.fileno(), self._init, *shared, *self._programs}
         program = _started(received, namespaces)
         if program is None:
             _close_all_but(used)

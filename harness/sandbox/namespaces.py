@@ -29,13 +29,15 @@ T = TypeVar("T")
 class Namespaces:
     """The namespaces that a session's commands share, as descriptors."""
 
-    def __init__(self, network: int, processes: int, init: int) -> None:
+    def __init__(self, network: int, processes: int, init: int, alive: int) -> None:
         self.network = network
         """Network with loopback only."""
         self.processes = processes
         """Namespace of processes. -1 if this machine forbids a new `/proc`: then commands see others' processes."""
         self.init = init
         """First process of that namespace: it adopts orphans, and all others end with it. 0 without one."""
+        self.alive = alive
+        """Pipe that keeps the first process running while it is open. -1 without one."""
 
 
 def make() -> Namespaces:
@@ -54,8 +56,8 @@ def make() -> Namespaces:
         _step("user map", lambda: mounts.map_own_user(user, group))
     _step("mount_setattr", lambda: mounts.set_attributes_of_all(0, propagation=mounts.FOLLOWING))
     network = _step("network", lambda: on_a_thread(_session_network))
-    processes, init = on_a_thread(_new_processes)
-    return Namespaces(network=network, processes=processes, init=init)
+    processes, init, alive = on_a_thread(_new_processes)
+    return Namespaces(network=network, processes=processes, init=init, alive=alive)
 
 
 def new_network() -> None:
@@ -72,16 +74,17 @@ def _session_network() -> int:
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _new_processes() -> tuple[int, int]:
+def _new_processes() -> tuple[int, int, int]:
     """Make a namespace of processes, and put its `/proc` over that of this mount namespace.
 
-    Return its descriptor and the number of its first process; -1 and 0 if the kernel forbids the new `/proc`.
+    Return its descriptor, the number of its first process and the pipe that keeps this running; -1, 0 and -1 if the
+    kernel forbids the new `/proc`.
     """
     try:
         kernel.new_namespaces(mounts.NEW_PROCESSES)
     except OSError as error:
         if error.errno in (errno.EPERM, errno.ENOSPC, errno.EINVAL):
-            return -1, 0
+            return -1, 0, -1
         raise OSError(error.errno or errno.EIO, f"processes: {error.strerror}") from error
     reading, writing = os.pipe2(os.O_CLOEXEC)
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -95,11 +98,11 @@ def _new_processes() -> tuple[int, int]:
     answer = near.recv(16)
     near.close()
     if answer == b"mounted":
-        return processes, init  # `writing` stays open as long as this process runs
+        return processes, init, writing
     os.close(writing)
     os.close(processes)
     os.waitpid(init, 0)
-    return -1, 0
+    return -1, 0, -1
 
 
 def _init(alive: int, link: int) -> NoReturn:

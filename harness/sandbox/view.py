@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 
 from harness.paths import is_within
 from harness.sandbox import kernel, mounts
-from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY
+from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, parents
 from harness.sandbox.layers import MountLayer, layers_of
 from harness.sandbox.walls import Walls
 
@@ -148,12 +148,20 @@ def _attach_tree(tree: int, path: str, layer: MountLayer, covered: Sequence[str]
     attributes = {MountLayer.WRITABLE: mounts.NO_SET_ID | mounts.NO_DEVICES, MountLayer.SHOWN: _CLOSED}.get(layer, 0)
     mounts.set_attributes(tree, attributes, propagation=mounts.PRIVATE)
     if any(is_within(path, folder) for folder in covered) and not os.path.lexists(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make_folders(os.path.dirname(path), covered)
         if stat.S_ISDIR(os.fstat(tree).st_mode):
             os.mkdir(path)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     mounts.attach(tree, path)
+
+
+def _make_folders(path: str, covered: Sequence[str]) -> None:
+    """Create a folder in a covered one, with those above it. A link on the way, left by a command, is removed."""
+    for folder in (*reversed(parents(path)), path):
+        if any(is_within(folder, top) and folder != top for top in covered) and os.path.islink(folder):
+            os.unlink(folder)
+    os.makedirs(path, exist_ok=True)
 
 
 def _mask(path: str, null: int) -> None:
