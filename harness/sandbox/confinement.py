@@ -163,9 +163,8 @@ def _by_namespaces(walls: Walls, machine: Machine) -> Confinement:
     if is_alone:
         ruleset, gaps = _rulesets.copy(walls, machine.landlock)
     else:
-        ruleset = landlock.no_devices(
-            machine.landlock, abstract=walls.network, signals=not keeper_here().separates_processes
-        )
+        signals = not keeper_here().separates_processes
+        ruleset = landlock.in_view(machine.landlock, walls.writable, abstract=walls.network, signals=signals)
     starter = keeper_here().starter(
         view=view,
         network=Network.MACHINE if walls.network else Network.DOOR if walls.own_network else Network.SESSION,

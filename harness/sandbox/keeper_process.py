@@ -28,7 +28,7 @@ from harness.process.hardening import set_name
 from harness.sandbox import kernel, mounts
 from harness.sandbox.namespaces import Namespaces, make, new_network, on_a_thread
 from harness.sandbox.trial import why_not_held
-from harness.sandbox.view import build
+from harness.sandbox.view import allow_writing, build
 from harness.sandbox.walls import DOOR, Network
 
 MAX_DESCRIPTORS = 64
@@ -201,6 +201,8 @@ class _Start:
         ruleset = self._streams[len(numbers)] if request["has_ruleset"] else -1
         if request["view"] is not None:
             build(request["view"], has_own_processes=self._namespaces.processes >= 0)
+            if ruleset >= 0:
+                allow_writing(ruleset)
         if request["network"] == Network.SESSION:
             mounts.enter_namespace(self._namespaces.network, mounts.NEW_NETWORK)
         elif request["network"] == Network.DOOR:

@@ -136,8 +136,11 @@ def scopes(version: int, *, network: bool) -> int | None:
     return kernel.create_ruleset(0, 0 if network else TCP, SCOPES) if version >= 6 else None
 
 
-def no_devices(version: int, *, abstract: bool, signals: bool) -> int | None:
-    """Return a ruleset that only forbids making devices, for use with namespaces, which confine files themselves.
+def in_view(version: int, write: Iterable[str], *, abstract: bool, signals: bool) -> int | None:
+    """Return a ruleset for use with namespaces, which confine files themselves.
+
+    It forbids making devices, and opening anything but `write` for writing: a read-only mount does not stop writing into
+    a pipe with a name. `view.allow_writing` adds the folders that a view covers.
 
     Its domain also closes the memory and the folders of processes outside of it. `abstract` and `signals` confine
     abstract Unix sockets and signals to the domain too, if the version supports that. `None` for a version that is too old.
@@ -145,10 +148,13 @@ def no_devices(version: int, *, abstract: bool, signals: bool) -> int | None:
     if version < 2:  # links and moves between folders would fail
         return None
     scoped = (SCOPES & 1 if abstract else 0) | (SCOPES & 2 if signals else 0)
-    denied = Right.MAKE_CHAR | Right.MAKE_BLOCK | Right.REFER  # REFER is denied by every domain without a rule for it
+    # Every domain without a rule for REFER denies it.
+    denied = Right.MAKE_CHAR | Right.MAKE_BLOCK | Right.WRITE_FILE | Right.REFER
     descriptor = kernel.create_ruleset(denied, 0, scoped if version >= 6 else 0)
     try:
         _allow(descriptor, "/", Right.REFER)
+        for path in write:
+            _allow(descriptor, path, Right.WRITE_FILE)
     except BaseException:
         os.close(descriptor)
         raise

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 
 from harness.paths import is_within
 from harness.sandbox import kernel, mounts
-from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, parents
+from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, Right, parents
 from harness.sandbox.layers import MountLayer, layers_of
 from harness.sandbox.walls import Walls
 
@@ -114,6 +114,16 @@ def build(view: View, *, has_own_processes: bool) -> None:
     mounts.set_attributes_at("/dev", mounts.READ_ONLY)
     for path in emptied:
         mounts.set_attributes_at(path, mounts.READ_ONLY)
+
+
+def allow_writing(ruleset: int) -> None:
+    """Add the folders that the view of this thread covers to the writable ones of a Landlock ruleset. Raises OSError."""
+    for path in ("/dev", "/proc"):
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            kernel.add_path(ruleset, Right.WRITE_FILE, descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _add_layer(

@@ -99,6 +99,7 @@ OTHERS = [
     Attempt("connect to a socket", sock("AF_UNIX", "SOCK_STREAM", 's.connect(E["STREAM"])'), ALL),
     Attempt("send to a socket", sock("AF_UNIX", "SOCK_DGRAM", 's.sendto(b"x", E["DATAGRAM"])'), ALL),
     Attempt("see another's arguments", 'tr "\\0" " " < "/proc/$HARNESS/cmdline"'),
+    Attempt("write into a pipe with a name", python("os.close(os.open(E['PIPE'], os.O_RDWR))"), "namespaces landlock"),
     Attempt("signal all", python("import signal; os.kill(int(E['HARNESS']), 0)"), ALL),
     Attempt(
         "see the machine's runtime folder", "test -e /run/$(ls /run | head -1) && ls /run | grep -v shm", "namespaces"

@@ -274,10 +274,11 @@ def _accepted(listening: socket.socket) -> bytes:
 
 
 class Listeners:
-    """Sockets of another program: on the loopback device, with a path, and with an abstract name."""
+    """Sockets of another program: on the loopback device, with a path, and with an abstract name. Also a pipe."""
 
     def __init__(self, folder: str) -> None:
         os.mkdir(f"{folder}/S")
+        os.mkfifo(f"{folder}/S/pipe")
         abstract = f"walls-{uuid.uuid4().hex}"
         self._sockets = [
             self._bound(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
@@ -291,6 +292,7 @@ class Listeners:
             "UDP": str(self._sockets[1].getsockname()[1]),
             "STREAM": f"{folder}/S/stream",
             "DATAGRAM": f"{folder}/S/datagram",
+            "PIPE": f"{folder}/S/pipe",
             "ABSTRACT": abstract,
         }
 
