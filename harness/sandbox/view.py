@@ -15,12 +15,11 @@ from harness.paths import is_within
 from harness.sandbox import kernel, mounts
 from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, Right, parents
 from harness.sandbox.layers import MountLayer, layers_of
-from harness.sandbox.walls import Walls
+from harness.sandbox.walls import TEMPORARY, Walls
 
 View = Mapping[str, object]
 """Plain values for `build`, which `marshal` can send: see `view_of`."""
 
-TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - covered by the session's own folder
 RUN = "/run"
 DEVICES = (*HARMLESS_DEVICES, "/dev/tty")
 LINKS = (

@@ -20,6 +20,10 @@ class Network:
     """A network of its own, with a listener for the proxy."""
 
 
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - a name, and no file in it
+"""Folders that a session's own folder covers in namespaces."""
+
+
 class Unenforceable(OSError):
     """Raised for walls that this machine cannot build as requested. The command must not start. The text is the reason."""
 

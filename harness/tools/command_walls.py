@@ -36,8 +36,7 @@ from harness.sandbox import (
     probe,
     why_no_namespaces,
 )
-from harness.sandbox.view import TEMPORARY
-from harness.sandbox.walls import Walls
+from harness.sandbox.walls import TEMPORARY, Walls
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
