@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from typing import NamedTuple, TypeAlias
 
+from harness.digest import digest_of
 from harness.files.folders import open_folder
 from harness.place_changes import PlaceKind, PlaceState
 
@@ -65,7 +65,7 @@ def look_at(root: str, path: str, status: os.stat_result, sure_before: int) -> P
         kind=kind,
         mode=stat.S_IMODE(mode),
         size=0 if kind is PlaceKind.FOLDER else status.st_size,
-        sha256=None if content is None else hashlib.sha256(content).hexdigest(),
+        sha256=None if content is None else digest_of(content),
     )
     return PlaceLook(stamp_of(status), is_sure(status, sure_before), state, content)
 

@@ -7,9 +7,9 @@ and each place. Their content is read again only if their time stamps differ fro
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
+from harness.digest import digest_of
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import compare
 from harness.files.encoding import read_text
@@ -68,7 +68,7 @@ class ProtectedPlaces:
         before, after = change.before, change.after
         image = self.images.get(before.sha256) if before and before.sha256 and self.images else None
         now = content_at(self.root, change.path, after.kind) if after else None
-        if after is not None and (now is None or hashlib.sha256(now).hexdigest() != after.sha256):
+        if after is not None and (now is None or digest_of(now) != after.sha256):
             return ()
         return _lines(_text(before, image) if before else b"", _text(after, now) if after else b"")
 
