@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from harness.tools.forbidden_files import ForbiddenFiles
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""Folder with the package of the harness."""
 UNBOUND = "none"
 """Start of the level of confinement on a machine without walls."""
 WORKSPACE = "the workspace"
@@ -313,7 +315,7 @@ class CommandWalls:
             ("/".join(root.split("/")[: folder.count("/") + 2]) for folder in TEMPORARY if is_within(root, folder)),
             root,
         )
-        paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), sys.prefix, *programs)
+        paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), sys.prefix, _PACKAGE, *programs)
         return (top, root, *dict.fromkeys(map(os.path.realpath, paths)))
 
     def _keeping_code(self, walls: Walls) -> Walls:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from check_scene import ENVIRONMENT, HANGS, POLICY, CheckScene
+from process_scene import new_children
 from rows import all_rows
 
 from harness.actions import Action, Decision
@@ -21,7 +22,6 @@ from harness.policy.loader import parse_policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict, evaluate
 from harness.process import procfs
-from harness.process.guard import guard
 from harness.tools import builtin_tools
 
 NOTHING, CONFIRM, DENY, BLOCK = Decision.AUTO, Decision.CONFIRM, Decision.DENY, Decision.BLOCK
@@ -177,7 +177,7 @@ def test_a_hook_that_does_not_answer_denies(tmp_path: Path, row: Row) -> None:
     assert answer.reason.startswith("the hook gave no answer: ") == row.failed
     assert answer.program_sha256 is not None
     assert answer.by == "hook hook-1 (config.toml:7)"
-    assert procfs.children(os.getpid()) - before <= {guard()._pid}
+    assert new_children(before) == set()
 
 
 def _missing(scene: CheckScene) -> list[str]:

@@ -18,6 +18,7 @@ from places import ROOT, shell_word
 from harness.process import procfs
 from harness.process.capture import Capture
 from harness.process.command import Ended, Pace, run_group
+from harness.process.guard import guard
 from harness.process.start import Launch
 from harness.record import replace
 
@@ -51,6 +52,12 @@ def run(
 def until_there(path: Path) -> str:
     """Return words of bash that wait for a file."""
     return f"until [ -e {shell_word(path)} ]; do sleep 0.01; done"
+
+
+def new_children(before: set[int]) -> set[int]:
+    """Return the children since `before` but the guard, and the keepers of programs of earlier tests, which end later."""
+    children = procfs.children(os.getpid()) - before - {guard()._pid}
+    return {child for child in children if getattr(procfs.process(child), "name", "harness-keeper") != "harness-keeper"}
 
 
 def alive(token: str) -> list[int]:

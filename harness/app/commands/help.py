@@ -18,8 +18,8 @@ KEYS = (
     KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
     KeyWords(
         key="Shift-Tab",
-        does="ask, edits, walls or plan",
-        more="the next of ask, edits, walls, plan",
+        does="the next mode",
+        more="what asks: the next of ask, edits, walls, plan",
     ),
     KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
