@@ -14,7 +14,7 @@ from harness.programs.runners import is_one_of, name_of
 from harness.regex import regex
 
 _PYTHON = "pypi.org files.pythonhosted.org"
-_NODE = "registry.npmjs.org registry.yarnpkg.com"
+_NODE = "*.npmjs.org *.yarnpkg.com"
 _CRATES = "index.crates.io static.crates.io crates.io"
 _GO = "proxy.golang.org sum.golang.org"
 _GEMS = "rubygems.org index.rubygems.org"

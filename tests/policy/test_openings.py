@@ -15,7 +15,7 @@ from harness.policy.openings import runs_repository_code
 from harness.policy.verdict import evaluate
 
 PYPI = "network pypi.org, files.pythonhosted.org"
-NPM = "network registry.npmjs.org, registry.yarnpkg.com"
+NPM = "network *.npmjs.org, *.yarnpkg.com"
 CRATES = "network index.crates.io, static.crates.io, crates.io"
 ANY = "network: any host"
 CONFIG = "changes .git/config"
