@@ -47,6 +47,7 @@ class Agent:
             "XDG_STATE_HOME": f"{scratch}/state",
             "XDG_CONFIG_HOME": f"{scratch}/config",
             "CLAUDE_PROJECT_DIR": self.workspace,
+            "CLAUDE_CODE_SESSION_ATTENDED": "1",
             # As installed: all of it compiled beforehand, which a tree that is worked in is not.
             "PYTHONPYCACHEPREFIX": f"{scratch}/bytecode",
         }
@@ -101,9 +102,9 @@ class Agent:
         self.read()
         return self.hook(self.event("PostToolUse", "Read", file_path=f"{self.workspace}/text.txt"))
 
-    def exec(self) -> Cost:
+    def exec(self, command: str) -> Cost:
         """Ask about a command, and measure its run by the ticket."""
-        said = json.loads(self.shell("true").out)["hookSpecificOutput"]
+        said = json.loads(self.shell(command).out)["hookSpecificOutput"]
         return self.run(shlex.split(said["updatedInput"]["command"]))
 
 
@@ -120,7 +121,9 @@ def main(arguments: Sequence[str]) -> int:
             "hook, a file that may be read": (agent.read, 0),
             "hook, after a call": (agent.after, 0),
             "bash -c true": (lambda: agent.run(["/bin/bash", "-c", "true"]), 0),
-            "exec, of `true`": (agent.exec, 0),
+            "exec, of `true`": (lambda: agent.exec("true"), 0),
+            "hook, a command that writes": (lambda: agent.shell("touch made"), 0),
+            "exec, of `touch made`": (lambda: agent.exec("touch made"), 0),
         }
         os.chdir(agent.workspace)
         costs: dict[str, list[Cost]] = {name: [] for name in measured}

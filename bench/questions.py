@@ -66,7 +66,7 @@ RECORDED = Path(__file__).parent.parent / "tests" / "support" / "tasks"
 WAYS = ("ask", "edits", "grants", "walls", "opened")
 GOAL = 3
 """Number of questions that a task should not exceed."""
-WHOLE = Machine(landlock=7, seccomp="x86_64", bubblewrap="/usr/bin/bwrap")
+WHOLE = Machine(landlock=7, seccomp="x86_64", bubblewrap="/usr/bin/bwrap", no_namespaces="")
 """A machine with complete walls."""
 CONTENT = "line 1\nline 2\n"
 _HOME = "home-of-the-person"
@@ -197,7 +197,10 @@ class Judging:
         changes = CommandChanges(str(root), str(folder / "trees"), environment)
         commands = CommandRunner(workspace, environment=environment, walls=walls, changes=changes)
         _, *others = builtin_tools(workspace, environment={})
-        self._tools: tuple[Tool, ...] = (_UnrunBash(BashTool(workspace, commands)), *others)
+        self._tools: tuple[Tool, ...] = (
+            _UnrunBash(BashTool(workspace, commands, temporary=commands.own_temporary)),
+            *others,
+        )
         self._log = ActionLog.open(str(folder / "log.jsonl"), sync=_unsynced)
         self._log.append("session_started", {"harness": "bench", "policy_sha256": policy.sha256})
         self.gate = Gate(policy=policy, approver=self._answer, log=self._log, tools=ToolRegistry(self._tools))

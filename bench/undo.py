@@ -40,11 +40,13 @@ def make_tree(folder: str, files: int, *, in_git: bool) -> None:
 
 
 def walked(folder: str) -> None:
-    """Look at the status of all files, and read none."""
+    """Look at the status of all files but those of git, and read none."""
     waiting = [folder]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
+                if entry.name == ".git":
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 else:

@@ -79,7 +79,7 @@ class Place(Enum):
     It may be read like the workspace.
     """
     TEMPORARY = "temporary"
-    """The private folder that `$TMPDIR` names for the call."""
+    """The session's own folder for temporary files: `$TMPDIR`, and where commands have namespaces also `/tmp`."""
     OUTSIDE = "outside"
 
 
@@ -91,7 +91,7 @@ class PathAccess(Record):
     real: str
     """Absolute path with links followed and `..` resolved physically.
 
-    A path in the private temporary folder is `$TMPDIR/` and a name.
+    A path in the private temporary folder is `$TMPDIR/` and a name, or the path by which commands reach the file.
     """
     names: tuple[str, ...]
     """Names that patterns are matched against.
@@ -175,6 +175,8 @@ class Opaque(Record):
     """Whether `paths` has every word that may be a path. A text with too many such words is refused."""
     given_to: Command | None = None
     """The known interpreter that runs the text. `None` for a shell or an unknown interpreter."""
+    hint: str = ""
+    """Advice for the model on another form of the call. Empty if there is none for this text."""
 
 
 class Unconfined(Record):
@@ -235,7 +237,7 @@ class ToolUse(Record):
     """The host that the tool connects to, in the form of policy/hosts.py. Empty if unknown or none."""
     port: int = 0
     stays_here: bool = False
-    """Whether this is a tool of the harness itself that uses no file, no program and no network."""
+    """Whether this is a tool of the harness itself that uses no file, no network and no program outside of the session."""
 
     @property
     def writes_nothing(self) -> bool:
@@ -308,8 +310,14 @@ class Action(Record):
     """The change, for a call that changes one file."""
     cwd: str = ""
     """Working directory of a program that the call starts, with links followed."""
+    own_tmp: bool = False
+    """Whether the facets rest on the session's own `/tmp`."""
+    beside_servers: bool = False
+    """Whether background commands of the session may serve the addresses of this machine in the walls."""
     seconds: float | None = None
     """Time limit in seconds, if there is one."""
+    background: str = ""
+    """Name under which a program runs on in the background after the call. Empty for one that ends with its call."""
     asked_by: str = ""
     """The helper that made the call, safe to display. Empty for the main conversation."""
     confinement: str = ""
@@ -418,8 +426,17 @@ class Effects(Record):
     """Absolute paths inside `granted` that stay read-only, because a rule forbids to write them or asks about it."""
     unheld: str = ""
     """Part of the walls' level that this machine cannot enforce in this workspace, in a short clause. Empty if none."""
+    own_tmp: bool = False
+    """Whether the run was judged by files in the session's own `/tmp`, and so must not have that of the machine.
+
+    In `read` and `write`, their paths begin with `$TMPDIR`.
+    """
+    meets_servers: bool = False
+    """Whether the run needs the background commands of the session, which serve 127.0.0.1 in the network of the walls."""
     changes: tuple[str, ...] = ()
     """Protected places that the run may change, by their names in the workspace. A name holds at any depth."""
+    writes_git: bool = True
+    """Whether the run may write the data of git in the workspace: commits, branches, the index."""
     opens_places: bool = False
     """Whether the run may change every protected place, because the user opened them at the approval prompt."""
     enforcement: Enforcement = Enforcement.POSSIBLE

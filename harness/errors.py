@@ -15,7 +15,7 @@ HarnessError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -142,8 +142,13 @@ def nearest(word: str, known_words: Iterable[str]) -> str:
 
     If none is close, return the list of known words.
     """
+    words = list(known_words)
+    close = closest(word, words)
+    return f"; did you mean {close}?" if close else f"; known: {', '.join(words)}"
+
+
+def closest(word: str, known_words: Sequence[str], cutoff: float = 0.6) -> str:
+    """Return the known word that a misspelt word is most similar to. Empty if no similarity reaches `cutoff` (0 to 1)."""
     from difflib import get_close_matches  # 10 ms, for an error only
 
-    words = list(known_words)
-    close = get_close_matches(word, words, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"
+    return next(iter(get_close_matches(word, known_words, n=1, cutoff=cutoff)), "")

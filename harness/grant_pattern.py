@@ -13,6 +13,9 @@ EVERYTHING = "/**"
 """The pattern of all files of the workspace, without those that tests and builds obey."""
 EVERY_FILE = "/**/*"
 """The pattern of all files of the workspace."""
+WORKSPACE_ONLY = "workspace only, offline"
+"""The workspace walls in words."""
+_WRITES_WORKSPACE = "writes the workspace; offline"
 _MOST_NAMED = 2
 _MOST_EXPOSED = 5
 
@@ -103,15 +106,15 @@ class GrantPattern(Record):
             outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside the workspace"]
         elif self.has_caches(caches):
             outside = [*(place for place in outside if place not in caches), "caches"]
-        opened = ["network: any host"] if self.network else [f"network {', '.join(self.hosts)}"] if self.hosts else []
-        opened += [f"writes {', '.join(outside)}"] if outside else []
-        text = f"in walls: opened ({'; '.join(opened)})" if opened else "in walls: workspace"
-        if inside and "." not in inside:
-            text = f"{text}, writes only {', '.join(inside)}"
+        places = ["the workspace"] if not inside or "." in inside else inside
+        network = f"network: {'any host' if self.network else ', '.join(self.hosts)}"
+        text = f"writes {', '.join((*places, *outside))}; {network if self.network or self.hosts else 'offline'}"
+        if text == _WRITES_WORKSPACE:
+            text = WORKSPACE_ONLY
         if self.exposes:
             more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
-            text = f"{text}, without protection of {', '.join(self.exposes[:_MOST_EXPOSED])}{more}"
-        return f"{text}, in {_folder(self.folder, working_folder)}" if self.folder not in (working_folder, "") else text
+            text = f"{text}; without protection of {', '.join(self.exposes[:_MOST_EXPOSED])}{more}"
+        return f"{text}; in {_folder(self.folder, working_folder)}" if self.folder not in (working_folder, "") else text
 
     def has_caches(self, caches: Sequence[str]) -> bool:
         """Return whether the grant may write all of several caches."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 XARGS_SPLITS = " \"'\\"
 """Visible characters at which xargs splits words, or which have a meaning for xargs."""
@@ -18,6 +18,11 @@ def is_within(path: str, folder: str) -> bool:
     /repo-evil is not within /repo.
     """
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
+
+
+def is_within_any(path: str, folders: Iterable[str]) -> bool:
+    """Return whether an absolute path is one of the folders or below one."""
+    return any(is_within(path, folder) for folder in folders)
 
 
 def fold(text: str) -> str:

@@ -15,6 +15,17 @@ _MOST_OF_NAME = 200
 """Maximum number of bytes kept of a name, so that the name with a suffix fits into NAME_MAX (255)."""
 
 
+def make_private(folder: str) -> None:
+    """Make a folder, and the missing ones above it, that only their owner may enter, whatever the umask. Raises OSError.
+
+    The mode of `os.makedirs` is for the last folder alone. An existing folder is left as it is.
+    """
+    above = os.path.dirname(folder)
+    if above and not os.path.lexists(above):
+        make_private(above)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+
+
 def write_new(path: str, data: bytes) -> None:
     """Create a file with mode 0600 and write `data` to disk. The directory entry is not synced (see `sync_path`).
 

@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, str] = {
     "sessions list": "harness.app.plugin",
     "sessions resume": "harness.app.repl.plugin",
     "sessions fork": "harness.app.repl.plugin",
+    "sessions delete": "harness.app.plugin",
     "serve": "harness.plugins.acp.plugin",
     "undo": "harness.app.plugin",
     "policy check": "harness.app.policy.plugin",
@@ -94,6 +95,9 @@ COMMANDS: Mapping[str, str] = {
     "models list": "harness.app.config.plugin",
     "models update": "harness.app.config.plugin",
     "doctor": "harness.plugins.doctor.plugin",
+    "completion bash": "harness.app.plugin",
+    "completion zsh": "harness.app.plugin",
+    "completion fish": "harness.app.plugin",
 }
 """The module of each command, by the command's full name. The empty name is the prompt."""
 DEFAULT_ACTIONS: Mapping[str, str] = {"models": "list"}
@@ -123,9 +127,21 @@ HELP: Mapping[str, Mapping[str, str]] = {
         "config": "show the settings and their origins",
         "models": "list the models of the provider",
         "doctor": "test what can be enforced here; --model tests a model",
+        "completion": "print the script that completes commands in a shell",
     },
 }
 """Text of `harness help` for each first word, by heading."""
+TOPICS: Mapping[str, tuple[str, str]] = {
+    "policies": ("policies.md", "Policies"),
+    "walls": ("policies.md", "`[sandbox]`"),
+    "modes": ("terminal.md", "Modes"),
+    "questions": ("terminal.md", "Approval prompts"),
+    "commands": ("terminal.md", "Commands"),
+    "exit-codes": ("ci.md", "Exit codes"),
+    "variables": ("getting-started.md", "Environment variables"),
+    "man": ("", ""),
+}
+"""Page of docs and heading of the section that `harness help` shows, by the topic. `man` is the man page."""
 STARTED_BY_AGENTS: Mapping[str, str] = dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call")
 """The module that handles the command line before anything else is loaded, by the first word.
 

@@ -53,7 +53,7 @@ class ToolKind(Record):
     goes_to_hosts: bool = False
     """Whether each call connects to one host. A rule with `host` but without `tool` applies to such tools."""
     stays_here: bool = False
-    """Whether calls without special requests affect only the conversation."""
+    """Whether calls without special requests affect only the conversation, and programs that the session started."""
 
     @property
     def tells_changes(self) -> bool:
@@ -90,6 +90,7 @@ OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
         ToolKind(name="delegate", subject="task", stays_here=True),
         ToolKind(name="ask_user", subject="question", stays_here=True),
         ToolKind(name="todo", holds="The list is kept: "),
+        ToolKind(name="job", subject="name", stays_here=True),
     )
 }
 """Tools of the core that are offered only if a policy or the configuration names them."""

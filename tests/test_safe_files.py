@@ -12,7 +12,21 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.safe_files import name_beside, replace_file, sync_names
+from harness.safe_files import make_private, name_beside, replace_file, sync_names
+
+
+def test_private_folders_are_their_owners_alone_and_others_stay(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    there.chmod(0o755)
+    old = os.umask(0)
+    try:
+        for _ in range(2):
+            make_private(str(there / "a" / "b" / "c"))
+    finally:
+        os.umask(old)
+    folders = (there / "a" / "b" / "c", there / "a" / "b", there / "a", there)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700, 0o700, 0o700, 0o755]
 
 
 class UnforeseenError(Exception):

@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from harness.errors import UsageError
+from harness.errors import UsageError, closest
 from harness.plugin import CliCommand
 from harness.session.shipped_plugins import plugin_in
-from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP
+from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, TOPICS
 from harness.text.visible import visible, visible_line
 
 MOST_WIDTH = 110
@@ -41,7 +41,9 @@ def named_command(words: Sequence[str], plugin_commands: Sequence[CliCommand] = 
     if first in DEFAULT_ACTIONS and (not rest or rest[0].startswith("-")):
         rest.insert(0, DEFAULT_ACTIONS[first])
     if not rest or rest[0] not in known_actions:
-        raise UsageError(f"harness {first} needs an action: {', '.join(known_actions)}")
+        near = closest(rest[0], known_actions) if rest else ""
+        advice = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"harness {first} needs an action: {', '.join(known_actions)}{advice}")
     return command(f"{first} {rest[0]}", plugin_commands), rest[1:]
 
 
@@ -70,12 +72,9 @@ def _refuse_misspelt(first: str, plugin_commands: Sequence[CliCommand]) -> None:
     """Raise UsageError if `first` is similar to a command. As a prompt it would be sent at once, and cost money."""
     if not first.isalpha():  # flags, a quoted prompt of several words, or an empty word
         return
-    from difflib import get_close_matches
-
-    close_matches = get_close_matches(first, (*first_words(plugin_commands), "help", *_WISHES), n=1, cutoff=_NEAR)
-    if close_matches:
-        near = _WISHES.get(close_matches[0], close_matches[0])
-        raise UsageError(f"unknown command: {first}; did you mean `harness {near}`? `harness -- {first}` sends it")
+    if near := closest(first, (*first_words(plugin_commands), "help", *_WISHES), _NEAR):
+        word = _WISHES.get(near, near)
+        raise UsageError(f"unknown command: {first}; did you mean `harness {word}`? `harness -- {first}` sends it")
 
 
 def parser_for(name: str) -> ArgumentParser:
@@ -102,9 +101,9 @@ def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
     for heading, commands in {**HELP, "plugins": theirs}.items():
         label = heading
         for word, text in commands.items():
-            lines.append(f"  {label:13} {word:9} {text}")
+            lines.append(f"  {label:13} {word:10} {text}")
             label = ""
-    return "\n".join(lines)
+    return "\n".join([*lines, f"  {'topics':13} {' '.join(TOPICS)}"])
 
 
 def _help_line(word: str, plugin_commands: Sequence[CliCommand]) -> str:
@@ -116,9 +115,8 @@ def short_help(plugin_commands: Sequence[CliCommand] = ()) -> str:
     """Return one line about each command, on one screen."""
     parser = parser_for("")
     text = f"{command('').help}\n{command_list(plugin_commands)}"
-    fitted_text = "\n".join(fitted(line, _width()) for line in text.splitlines())
-    more = fitted("`harness --help` also lists the options of the prompt and the exit codes.", _width())
-    return f"{parser.format_usage()}\n{fitted_text}\n{more}\n"
+    fitted_text = "\n".join(fitted(line, help_width()) for line in text.splitlines())
+    return f"{parser.format_usage()}{fitted_text}\n"
 
 
 def actions_help(first: str, plugin_commands: Sequence[CliCommand] = ()) -> str:
@@ -126,7 +124,9 @@ def actions_help(first: str, plugin_commands: Sequence[CliCommand] = ()) -> str:
     known_actions = actions(first, plugin_commands)
     width = max(len(action) for action in known_actions) + 2
     lines = [
-        fitted(f"  {action:{width}}{visible_line(command(f'{first} {action}', plugin_commands).help, 500)}", _width())
+        fitted(
+            f"  {action:{width}}{visible_line(command(f'{first} {action}', plugin_commands).help, 500)}", help_width()
+        )
         for action in known_actions
     ]
     return "\n".join([f"usage: harness {first} ACTION [--help]", "", *lines, ""])
@@ -145,7 +145,7 @@ def fitted(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=" " * min(start, width // 2), break_on_hyphens=False)
 
 
-def _width() -> int:
+def help_width() -> int:
     """Return the width of help: the width of the terminal, even if output is piped to a pager, up to MOST_WIDTH."""
     for descriptor in (1, 2):
         try:
@@ -160,7 +160,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         # The width is explicit. Otherwise argparse imports shutil (2 ms) to find the terminal's width, at every flag.
-        super().__init__(prog, width=_width())
+        super().__init__(prog, width=help_width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(fitted(f"{indent}{line}", width) for line in text.splitlines())
@@ -172,6 +172,10 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 class ArgumentParser(argparse.ArgumentParser):
     """A parser that escapes unsafe characters of arguments in its errors."""
+
+    def arguments(self) -> list[argparse.Action]:
+        """Return the described arguments, in the order of the help. `--help` itself is not among them."""
+        return [action for action in self._actions if action.help != argparse.SUPPRESS and action.dest != "help"]
 
     def error(self, message: str) -> NoReturn:
         """Write the error and a reference to the help, and exit with code 2. Raises SystemExit."""

@@ -101,7 +101,7 @@ def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
 
     Without `names_folder` there is no flag for the workspace, because the command determines it in another way.
     """
-    policy_flag(parser, "a policy file or the name of a shipped policy: default, ci, readonly, demo")
+    policy_flag(parser, "a policy file or the name of a shipped policy: default, workspace, ci, readonly, demo")
     parser.add_argument(
         "--policy-sha256", type=sha256, metavar="HEX", help="the required SHA-256 digest of the --policy file"
     )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import harness
 from harness import __version__
-from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefusedError, UsageError
+from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefusedError, UsageError, nearest
 from harness.session.exits import Exit
+from harness.shipped import TOPICS
 
 if TYPE_CHECKING:
     from harness.plugin import CliCommand
@@ -184,13 +185,14 @@ def _complain(text: str) -> None:
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     from harness.app.command_line import actions, actions_help, first_words, named_command, parser_of, short_help
 
-    plugin_commands = _other_commands(words, environment)
+    plugin_commands = _other_commands(words, environment, first_words())
     if words == ["help"]:
         sys.stdout.write(short_help(plugin_commands))
         return 0
     if words[:1] == ["help"]:
         if words[1] not in first_words(plugin_commands):
-            raise UsageError(f"unknown command: {words[1]} (see `harness help`)")
+            sys.stdout.write(_topic_text(words[1], first_words(plugin_commands)))
+            return 0
         words = [*words[1:], "--help"]
     if words[1:2] in (["-h"], ["--help"]) and actions(words[0], plugin_commands):
         sys.stdout.write(actions_help(words[0], plugin_commands))
@@ -201,14 +203,24 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     return command.run(parser_of(command).parse_args(rest), environment)
 
 
-def _other_commands(words: list[str], environment: Mapping[str, str]) -> Sequence[CliCommand]:
-    """Return the commands of external plugins, if the words may name one."""
-    from harness.app.command_line import first_words
+def _topic_text(name: str, command_words: Sequence[str]) -> str:
+    """Return a topic of the help. Raises UsageError if the name is neither a topic nor a command."""
+    if name not in TOPICS:
+        raise UsageError(f"unknown command or topic: {name}{nearest(name, (*command_words, *TOPICS))}")
+    from harness.app.topics import topic_text
 
+    return topic_text(name)
+
+
+def _other_commands(
+    words: list[str], environment: Mapping[str, str], shipped_words: Sequence[str]
+) -> Sequence[CliCommand]:
+    """Return the commands of external plugins, if the words may name one and not only a shipped command or topic."""
     asks_help = words[:1] == ["help"] and words[1:2] != ["help"]
     command_words = words[1:2] if asks_help else words[:1]
     if not (command_words or asks_help) or (
-        command_words and (command_words[0] in first_words() or not command_words[0][:1].isalpha())
+        command_words
+        and (command_words[0] in (*shipped_words, *(TOPICS if asks_help else ())) or not command_words[0][:1].isalpha())
     ):
         return ()
     from harness.session.state import State

@@ -1,4 +1,4 @@
-"""The commands of the core without their own folder: `undo`, `sessions list` and `schema`."""
+"""The commands of the core without their own folder: `undo`, `sessions list`, `sessions delete`, `schema` and `completion`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def _list_flags(parser: ArgumentParser) -> None:
     folder_flag(parser)
 
 
+def _delete_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("session", type=filled, metavar="ID", help="session ID or its beginning")
+    parser.add_argument("--yes", action="store_true", help="delete it (default: only show what would be deleted)")
+
+
+_COMPLETION = later("harness.app.shell_completion", "completion_command")
 _SCHEMA = later("harness.app.schema", "schema_command")
 PLUGIN = Plugin(
     name="core",
@@ -54,6 +60,12 @@ PLUGIN = Plugin(
             is_light=True,
         ),
         CliCommand(
+            name="sessions delete",
+            help="Delete a session with its log. The heads file keeps a tombstone.",
+            add_flags=_delete_flags,
+            run=later("harness.app.session_removal", "delete_command"),
+        ),
+        CliCommand(
             name="schema log",
             help="Print the JSON Schema (draft 2020-12) of a record of the action log.",
             run=_SCHEMA,
@@ -63,6 +75,24 @@ PLUGIN = Plugin(
             name="schema result",
             help="Print the JSON Schema (draft 2020-12) of the result of a run.",
             run=_SCHEMA,
+            is_light=True,
+        ),
+        CliCommand(
+            name="completion bash",
+            help="Print the completion script for bash. In ~/.bashrc: source <(harness completion bash).",
+            run=_COMPLETION,
+            is_light=True,
+        ),
+        CliCommand(
+            name="completion zsh",
+            help="Print the completion script for zsh. In ~/.zshrc, after compinit: source <(harness completion zsh).",
+            run=_COMPLETION,
+            is_light=True,
+        ),
+        CliCommand(
+            name="completion fish",
+            help="Print the completion script for fish. In ~/.config/fish/config.fish: harness completion fish | source.",
+            run=_COMPLETION,
             is_light=True,
         ),
     ),

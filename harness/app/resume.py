@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from harness.actions import JsonValue
 from harness.app.sessions import (
     LoggedSession,
     logged_sessions,
+    name_in,
     session_named,
     talks,
     verified_session,
@@ -19,13 +20,14 @@ from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use
 from harness.log.transcript import Rebuilt, rebuilt
+from harness.loop.agent import Agent
 from harness.loop.compaction import split_summary
+from harness.loop.run import Session
 from harness.messages import Message, Role
 from harness.models.endpoint import shown_address
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.session.config.settings import Settings
-from harness.session.person_message import own_words
 from harness.session.state import State
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Line, Tone
@@ -35,8 +37,6 @@ from harness.text.visible import visible_line
 RESUMED, FORKED = "resumed", "forked"
 _ABOUT_MODEL = ("model", "api", "server", "profile")
 """Log fields that identify a model. If they are equal, the provider knows the data that it sent with a reply."""
-_ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
-"""Maximum number of lines and characters of the last answer that are shown."""
 
 
 class Carried(Record):
@@ -51,6 +51,8 @@ class Carried(Record):
     torn: bool
     records: int
     head: str
+    name: str = ""
+    """Name that the user gave the conversation. Empty for none."""
     note: str = ""
     """Note on the choice of this session, for the user."""
 
@@ -73,6 +75,13 @@ class Carried(Record):
         if self.model_at(header.get("api"), header.get("server")) == header.get("model"):
             return self.rebuilt.messages
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
+
+    def begin(self, agent: Agent, header: Mapping[str, JsonValue]) -> Session:
+        """Begin the session that continues it, under the same name. Raises the errors of `Agent.start`."""
+        session = agent.start(carried=self.messages(header), origin=self.origin)
+        if self.name:
+            agent.log.append("session_named", {"name": self.name})
+        return session
 
     def model_for(self, settings: Settings, environment: Mapping[str, str]) -> str | None:
         """Return the profile or the model of the last request, if these settings lead to the same server.
@@ -145,6 +154,7 @@ def carried_from(state: State, session: LoggedSession, method: str, *, turn: int
         method=method,
         rebuilt=history,
         first=first_of(records),
+        name=name_in(verified.records),
         torn=verified.torn,
         records=verified.count,
         head=verified.head,
@@ -188,10 +198,8 @@ def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Li
     lines.append(
         Line(tone=Tone.QUIET, text=f"{origin}: {len(history.messages)} messages, {len(prompts)} of them yours")
     )
-    if prompts and prompts[-1]:
-        last = " ".join(own_words(prompts[-1]).split())
-        lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))
-    lines += [Line(tone=Tone.QUIET, text=text) for text in _answer_lines(history.messages)]
+    show = f"`harness audit show --session {carried.session.session}` shows its calls, with --full whole"
+    lines.append(Line(tone=Tone.QUIET, text=show))
     lines += [
         Line(
             tone=Tone.WARNING,
@@ -214,17 +222,6 @@ def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Li
     if different:
         lines.append(Line(tone=Tone.WARNING, text=f"not as it was: {'; '.join(different)}"))
     return tuple(replace(line, text=visible_line(line.text, 500)) for line in lines)
-
-
-def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the beginning of the last answer with text."""
-    answers = (message.content.strip() for message in reversed(messages) if message.role is Role.ASSISTANT)
-    answer = "\n".join(filter(str.strip, next(filter(None, answers), "").splitlines()))
-    begin = answer[:_ANSWER_CHARACTERS].split("\n")[:_ANSWER_LINES] if answer else []
-    for number, line in enumerate(begin):
-        yield f"{'  ' if number else 'the model said last: '}{line}"
-    if len("\n".join(begin)) < len(answer):
-        yield "  ..."
 
 
 def _is_masked(message: Message) -> bool:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import JsonValue
@@ -17,6 +17,8 @@ from harness.log.clocks import NANO, nanoseconds
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use, is_whole, read_log, records
+from harness.log.vocabulary import CARRIED
+from harness.messages import Role
 from harness.record import Record
 from harness.session.exits import Exit
 from harness.session.person_message import own_words
@@ -48,6 +50,8 @@ class LoggedSession(Record):
     time: str
     mode: str
     workspace: str
+    method: str = ""
+    """`resumed` or `forked` for a session that continues another one."""
 
 
 def logged_sessions(
@@ -76,6 +80,7 @@ def _session_of(path: str, started: LogRecord) -> LoggedSession:
         time=str(started["time"]),
         mode=str(started.get("mode")),
         workspace=str(started.get("workspace")),
+        method=str(origin.get("how") or "") if isinstance(origin := started.get("origin"), dict) else "",
     )
 
 
@@ -132,8 +137,10 @@ class SessionOutline(Record):
     """The model of the session's last request."""
     turns: int
     """Number of the user's messages."""
+    name: str
+    """The name that the user gave the session. Empty for none."""
     prompt: str
-    """The user's first message, without additions by the harness. Empty if there is none."""
+    """The user's first message in the conversation, without additions by the harness. Empty if there is none."""
     stop_reason: str
     """The stop reason. Empty if the log has no end of the session."""
     running: bool
@@ -142,6 +149,8 @@ class SessionOutline(Record):
     """Whether the last line of the log is incomplete."""
     origin: str
     """The session that this one continues. Empty for a new conversation."""
+    carried_turns: int = 0
+    """Number of the user's messages in the conversation that this session continues."""
 
     @property
     def is_talk(self) -> bool:
@@ -153,8 +162,12 @@ class SessionOutline(Record):
 
     @property
     def title(self) -> str:
-        """The first line that the user typed to the model. Not yet safe to display."""
-        return next((line.strip() for line in self.prompt.splitlines() if line.strip()), "") or "(nothing typed)"
+        """The name, or the first line that the user typed to the model. Not yet safe to display."""
+        return (
+            self.name
+            or next((line.strip() for line in self.prompt.splitlines() if line.strip()), "")
+            or "(nothing typed)"
+        )
 
     @property
     def end(self) -> str:
@@ -206,7 +219,7 @@ class _Log(Record):
 
 
 def _read(path: str, own_log: str) -> _Log:
-    kinds = ("session_started", "user_message", "model_changed", "session_ended")
+    kinds = ("session_started", "history_changed", "user_message", "session_named", "model_changed", "session_ended")
     return _Log(
         records=tuple(records(path, kinds)), torn=not is_whole(path), running=path != own_log and is_in_use(path)
     )
@@ -217,19 +230,37 @@ def _outline(session: LoggedSession, log: _Log) -> SessionOutline:
     first = next((record for record in of_it if record["kind"] == "session_started"), {})
     model_record = next((record for record in reversed(of_it) if record["kind"] == "model_changed"), first)
     prompts = [record for record in of_it if is_of_person(record)]
-    texts = (own_words(str(record.get("text"))) for record in prompts)
+    carried = list(_carried_prompts(of_it))
+    texts = (own_words(text).strip() for text in (*carried, *(str(record.get("text")) for record in prompts)))
     ends = [record for record in of_it if record["kind"] == "session_ended"]
     origin = first.get("origin")
     return SessionOutline(
         session=session,
         model=str(model_record.get("model") or ""),
         turns=len(prompts),
-        prompt=next((words for words in texts if words.strip()), ""),
+        name=name_in(of_it),
+        prompt=next(filter(None, texts), ""),
         stop_reason=str(ends[-1].get("stop") or "unknown") if ends else "",
         running=log.running,
         torn=log.torn and not ends,
         origin=str(origin.get("session") or "") if isinstance(origin, dict) else "",
+        carried_turns=len(carried),
     )
+
+
+def name_in(records: Sequence[LogRecord]) -> str:
+    """Return the last name that the user gave a session. Empty for none."""
+    return next((str(record.get("name")) for record in reversed(records) if record["kind"] == "session_named"), "")
+
+
+def _carried_prompts(records: Sequence[LogRecord]) -> Iterator[str]:
+    """Yield the user's messages in the conversation that a session continues, without a summary of older ones."""
+    for record in records:
+        messages = record.get("messages") if record["kind"] == "history_changed" else None
+        for message in messages if isinstance(messages, list) and record.get("why") in CARRIED else ():
+            if isinstance(message, dict) and message.get("role") == Role.USER.value:
+                content = str(message.get("content"))
+                yield "" if own_words(content).startswith("[") else content
 
 
 def talks(paths: Iterable[str], workspace: str, own_log: str = "") -> Iterator[SessionOutline]:
@@ -284,6 +315,7 @@ def _fields(outline: SessionOutline) -> dict[str, JsonValue]:
         "log": outline.session.path,
         "model": outline.model,
         "turns": outline.turns,
+        "name": outline.name or None,
         "prompt": outline.prompt,
         "ended": outline.stop_reason or None,
         "running": outline.running,

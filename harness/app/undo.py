@@ -49,7 +49,9 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}
-_SUMMED = {"restored": "restores", "removed": "removes", "refused": "leaves", "not undone": "cannot"}
+_SUMMED = {
+    "restored": "to put back", "removed": "to remove", "refused": "to leave", "not undone": "that cannot be undone"
+}  # fmt: skip
 MOST_REASONS = 3
 """Maximum number of reasons in a summary, for files that are left and for those that cannot be undone."""
 _TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
@@ -305,9 +307,9 @@ def _tell(
 
 
 def undo_summary(outcomes: Iterable[Ended]) -> str:
-    """Return the planned effects of an undo in one line: `restores 2, removes 1, leaves 1 (a.txt: changed since)`."""
-    counts = {"restores": 0, "removes": 0, "leaves": 0, "cannot": 0}
-    reasons: dict[str, list[str]] = {"leaves": [], "cannot": []}
+    """Return the planned effects of an undo in one line: `2 to put back, 1 to remove, 1 to leave (a.txt: changed since)`."""
+    counts = dict.fromkeys(_SUMMED.values(), 0)
+    reasons: dict[str, list[str]] = {_SUMMED["refused"]: [], _SUMMED["not undone"]: []}
     for outcome in outcomes:
         fields = _fields(outcome)
         word = _SUMMED.get(str(fields["result"]))
@@ -321,7 +323,7 @@ def undo_summary(outcomes: Iterable[Ended]) -> str:
     for word, count in counts.items():
         reason = "; ".join(reasons.get(word, [])[:MOST_REASONS])
         if count:
-            parts.append(f"{word} {count}{f' ({reason})' if reason else ''}")
+            parts.append(f"{count} {word}{f' ({reason})' if reason else ''}")
     return ", ".join(parts)
 
 

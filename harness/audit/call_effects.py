@@ -17,6 +17,9 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
+TMPDIR = "$TMPDIR"
+"""Beginning of the paths in the session's own folder for temporary files."""
+
 
 class CallEffects(Record):
     """Permitted effects of one call. Paths are absolute, links followed, except in `may_write`."""
@@ -53,7 +56,9 @@ class CallEffects(Record):
         """Return its effects outside the workspace, or on the network; `None` without any."""
         workspace = text(self.call.started, "workspace")
         reads, writes = (
-            tuple(path for path in paths if not workspace or not is_within(path, workspace))
+            tuple(
+                path for path in paths if not (workspace and is_within(path, workspace)) and not is_within(path, TMPDIR)
+            )
             for paths in (self.reads, self.writes)
         )
         may_write = tuple(place for place in self.may_write if _is_outside(place, workspace))

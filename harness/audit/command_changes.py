@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 
-_SIGNS = (("+", ("added",)), ("~", ("changed",)), ("-", ("removed",)))
-"""The sign of each kind of change in short texts, with the fields that count it."""
+_SIGNS = (("+", "added"), ("~", "changed"), ("-", "removed"))
+"""The sign of each kind of change in short texts, with the field that counts it."""
 
 
-def change_counts(changes: JsonValue) -> str:
-    """Return the numbers of added, changed and removed paths, such as `+2 ~1 -1`. Empty if there are none."""
+def change_counts(changes: JsonValue, *, is_listed: bool = False) -> str:
+    """Return the numbers of added, changed and removed paths, such as `+2 ~1 -1, git history changed`.
+
+    Empty without changes. `is_listed` leaves out the numbers, because the paths are listed elsewhere.
+    """
     if not isinstance(changes, dict):
         return ""
-    sums = [(sign, sum(_count(changes.get(name)) for name in names)) for sign, names in _SIGNS]
-    return " ".join(f"{sign}{count}" for sign, count in sums if count)
+    sums = [(sign, _count(changes.get(name))) for sign, name in _SIGNS]
+    counts = " ".join(f"{sign}{count}" for sign, count in sums if count and not is_listed)
+    history = "git history changed" if changes.get("history_changed") is True else ""
+    return ", ".join(filter(None, (counts, history)))
 
 
 def _count(value: JsonValue) -> int:

@@ -21,7 +21,7 @@ from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupted
 from harness.log.vocabulary import CheckEvent
 from harness.process.asked_program import ProgramAnswer, ask_program
-from harness.process.command import CommandEnding
+from harness.process.ended import CommandEnding
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible, visible_line

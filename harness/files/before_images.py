@@ -6,7 +6,7 @@ import os
 
 from harness.digest import digest_of
 from harness.regex import regex
-from harness.safe_files import replace_file, sync_path
+from harness.safe_files import make_private, replace_file, sync_path
 
 _DIGEST = regex(r"[0-9a-f]{64}")
 
@@ -33,8 +33,7 @@ class BeforeImages:
             return digest
         folder = os.path.dirname(self.path_of(digest))
         fresh = not os.path.isdir(folder)
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
         replace_file(self.path_of(digest), (data,))
         sync_path(folder)
         if fresh:

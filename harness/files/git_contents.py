@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import IO
 
 from harness.process.environment import OFFLINE_VARIABLES
-from harness.safe_files import replace_file
+from harness.safe_files import make_private, replace_file
 
 _SECONDS = 120.0
 """Time limit for one reading."""
@@ -72,10 +72,8 @@ class GitContents:
 
     def _create(self) -> None:
         """Create the empty repository. Raises OSError."""
-        for folder in (os.path.dirname(self._folder), self._folder):  # else their modes depend on the umask
-            os.makedirs(folder, mode=0o700, exist_ok=True)
         for name in ("objects", "refs"):
-            os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
+            make_private(os.path.join(self._folder, name))
         for name, data in _FILES.items():
             path = os.path.join(self._folder, name)
             if not os.path.lexists(path):

@@ -65,11 +65,11 @@ class GitIndex:
             return
         self._stamp, self._modified_ns = stamp, status.st_mtime_ns
         rows = read_index(read_small(path, _MAX_INDEX_BYTES) or b"")
-        start = len(self._prefix)
+        prefix, start = self._prefix, len(self._prefix)
         self._entries = {
             name[start:]: (object_id, recorded)
             for name, object_id, recorded in rows or ()
-            if name.startswith(self._prefix)
+            if not prefix or name.startswith(prefix)
         }
         if rows is None or any(len(object_id) != 20 for object_id, _ in self._entries.values()):
             self.objects = ""
@@ -102,14 +102,14 @@ class GitIndex:
             return None
         changed, changed_ns, modified, modified_ns, _, inode, mode, _, _, size = _STATUS.unpack(entry[1])
         is_same = (
-            size == status.st_size & 0xFFFFFFFF
+            modified * 10**9 + modified_ns == status.st_mtime_ns
+            and size == status.st_size & 0xFFFFFFFF
             and inode == status.st_ino & 0xFFFFFFFF
             and changed * 10**9 + changed_ns == status.st_ctime_ns
-            and modified * 10**9 + modified_ns == status.st_mtime_ns
             and mode & 0o170000 == _BINARY
             and status.st_mtime_ns < self._modified_ns
         )
-        return entry[0] if is_same and not self._is_converted(name) else None
+        return entry[0] if is_same and not (self._converted and self._is_converted(name)) else None
 
     # Attributes
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from harness.files.folders import open_to_list
 from harness.files.place_looks import PlaceLook, Stamp, is_sure, look_at, stamp_of, status_at
-from harness.paths import fold, is_within
+from harness.paths import fold, is_within, is_within_any
 from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 
 MOST_FOLDERS = 4_000
@@ -199,7 +199,7 @@ class Walk:
         lists = [before.folders[key] for key in keys if key in before.folders]
         if lists:
             return any(name in names.folders for names in lists)
-        if any(is_within(above, root) for root in before.protected):
+        if is_within_any(above, before.protected):
             return folder.rstrip("/") in before.places
         return bool(before.gaps) and not any(key in self._folders for key in keys)
 

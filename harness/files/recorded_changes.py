@@ -40,8 +40,11 @@ def changes_from(field: Mapping[str, JsonValue]) -> TreeChanges:
         raise ValueError("the changes of a command have an invalid problem, or invalid places that were left out")  # noqa: TRY004
     if not isinstance(began_ns, int) or not isinstance(ended_ns, int):
         raise ValueError("the changes of a command have no times")  # noqa: TRY004 - of what was read, not an argument
+    beside = field.get("beside", [])
+    if not isinstance(beside, list):
+        raise ValueError("the names of the commands in the background are invalid")  # noqa: TRY004 - likewise
     if problem:
-        return TreeChanges(problem=problem, began_ns=began_ns, ended_ns=ended_ns)
+        return TreeChanges(problem=problem, began_ns=began_ns, ended_ns=ended_ns, beside=tuple(map(str, beside)))
     if not isinstance(paths, list):
         raise ValueError("the list of changes is missing")  # noqa: TRY004
     return TreeChanges(
@@ -49,4 +52,5 @@ def changes_from(field: Mapping[str, JsonValue]) -> TreeChanges:
         left_out=tuple(map(LeftOut.from_fields, left_out)),
         began_ns=began_ns,
         ended_ns=ended_ns,
+        beside=tuple(map(str, beside)),
     )

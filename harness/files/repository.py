@@ -355,6 +355,8 @@ def _is_object(data: bytes, object_id: bytes) -> bool:
     return algorithm(b"blob %d\0" % len(data) + data).digest() == object_id
 
 
+_BRANCH = "ref: refs/heads/"
+"""Beginning of HEAD if a branch is checked out."""
 _OBJECT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REFERENCE = regex(r"refs/[^\0-\x20]{1,500}")
 _MAX_PACKED_BYTES = 16_000_000
@@ -380,6 +382,20 @@ def checked_out(folder: str) -> str | None:
         if _OBJECT.fullmatch(loose):
             return loose
     return _packed(common, name)
+
+
+def branch_of(folder: str) -> str:
+    """Return the branch that HEAD names in the repository around `folder`, or the beginning of a commit's id.
+
+    Empty if that is uncertain. The text is not safe to show.
+    """
+    git_folders = _data_of(git_top(folder))
+    if not isinstance(git_folders, tuple):
+        return ""
+    head = _line_of(os.path.join(git_folders[0], "HEAD"))
+    if _OBJECT.fullmatch(head):
+        return head[:8]
+    return head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else ""
 
 
 def local_history(folder: str) -> frozenset[tuple[str, str]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from harness.record import Record
-from harness.safe_files import remove_if_there, sync_names, write_whole
+from harness.safe_files import make_private, remove_if_there, sync_names, write_whole
 
 _HEAD = struct.Struct(">8sIQ")
 _ROW = struct.Struct(">32sQ")
@@ -130,8 +130,7 @@ class SegmentStore:
         if not self._waiting:
             return
         contents, self._waiting, self._waiting_bytes = self._waiting, {}, 0
-        os.makedirs(os.path.dirname(self.folder), mode=0o700, exist_ok=True)  # else its mode depends on the umask
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private(self.folder)
         with _locked(self.folder):
             self.refresh()
             number = max(self._ends, default=0)

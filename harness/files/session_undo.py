@@ -31,6 +31,7 @@ from harness.files.undo_run import UndoResult, apply_undo, resume_undo
 from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.record import Record, replace
+from harness.safe_files import make_private
 
 HISTORY = "git history cannot be undone"
 _CUT_SHORT = "the call was cut short, so another program may have created the file; not removed"
@@ -83,7 +84,7 @@ class KeptContents(Record):
 
     def new_journal(self) -> str:
         """Return the path of a new journal, in a folder for its owner only. Raises OSError."""
-        os.makedirs(self.journals, mode=0o700, exist_ok=True)
+        make_private(self.journals)
         return os.path.join(self.journals, f"{os.urandom(8).hex()}.undo")
 
 

@@ -108,11 +108,15 @@ def _is_digest(value: JsonValue) -> bool:
     return isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
 
 
+WORKSPACE = "."
+"""Path of the workspace itself, whose permission bits alone can change."""
+
+
 class PathChange(Record):
     """A changed path."""
 
     path: str
-    """Path relative to the workspace, as `os.fsdecode` returns it."""
+    """Path relative to the workspace, as `os.fsdecode` returns it, or `WORKSPACE`."""
     before: PathState
     after: PathState
 
@@ -139,6 +143,8 @@ class PathChange(Record):
 
 def _plain_path(value: JsonValue) -> str:
     """Return a path relative to the workspace. Raises ValueError if it is not plain."""
+    if value == WORKSPACE:
+        return WORKSPACE
     if not isinstance(value, str) or "\0" in value or not {"", ".", ".."}.isdisjoint(value.split("/")):
         raise ValueError("a change must have a plain path relative to the workspace")
     return value
@@ -154,17 +160,23 @@ class LeftOut(Record):
     """Size of a file in bytes. 0 for folders."""
     is_changed: bool = False
     """Whether the file, or the list of names in the folder, changed during the command."""
+    is_removed: bool = False
+    """Whether the command removed the file or folder."""
 
     def fields(self) -> dict[str, JsonValue]:
         """Return the path in the form of logs."""
-        return {"path": self.path, "reason": self.reason, "size": self.size, "is_changed": self.is_changed}
+        removed: dict[str, JsonValue] = {"is_removed": True} if self.is_removed else {}
+        return {"path": self.path, "reason": self.reason, "size": self.size, "is_changed": self.is_changed, **removed}
 
     @classmethod
     def from_fields(cls, fields: JsonValue) -> LeftOut:
         """Return the path of `fields`. Raises ValueError for fields that `LeftOut.fields` cannot have returned."""
         match fields:
-            case {"path": path, "reason": str(reason), "size": int(size), "is_changed": bool(is_changed)}:
-                return cls(path=_plain_path(path), reason=reason, size=size, is_changed=is_changed)
+            case {"path": path, "reason": str(reason), "size": int(size), "is_changed": bool(is_changed), **rest}:
+                is_removed = rest.get("is_removed") is True
+                return cls(
+                    path=_plain_path(path), reason=reason, size=size, is_changed=is_changed, is_removed=is_removed
+                )
             case _:
                 raise ValueError("a path that was left out must have a path, a reason, a size and is_changed")
 
@@ -195,6 +207,8 @@ class TreeChanges(Record):
     """Begin of the first look, in nanoseconds since 1970."""
     ended_ns: int = 0
     """End of the second look, in nanoseconds since 1970."""
+    beside: tuple[str, ...] = ()
+    """Names of the background commands that could write at the same time."""
 
     def counts(self) -> TreeCounts:
         """Return the numbers of added, changed and removed paths."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from harness.files.git_index import GitIndex
 from harness.files.left_out import MAX_DEPTH, has_more_names, why_left_out
-from harness.files.tree_changes import LeftOut
+from harness.files.tree_changes import WORKSPACE, LeftOut
 from harness.record import Record
 
 MAX_FILES = 300_000
@@ -22,6 +22,8 @@ _UNSURE_NS = 20_000_000
 """Age of a stamp, in nanoseconds, up to which a later change may give the same stamp: two ticks of an old kernel."""
 _UNSURE_COARSE_NS = 2_000_000_000
 """The same for file systems that store seconds."""
+_READS_BEFORE_COUNT = 1_000
+"""Number of contents that are read before the files of a tree are counted, since it may have too many."""
 _READS_BEFORE_INDEX = 200
 """Number of changed files that are read before the index of git is read again."""
 _MAX_ATTRIBUTES_BYTES = 1_000_000
@@ -137,8 +139,8 @@ class TreeTable:
         self.left_out: dict[str, LeftOut] = {}
         """Paths that are not watched, by path."""
         self._indexes: dict[str, GitIndex | None] = {}
-        self._is_first = self._uses_git = self._is_blind = False
-        self._reads = 0
+        self._is_first = self._uses_git = self._is_blind = self._is_counted = False
+        self._reads = self._contents_read = 0
         self._device = 0
         self._sure_before = self._coarse_before = 0
         self._differences: dict[str, Difference] = {}
@@ -148,6 +150,13 @@ class TreeTable:
     def object_folders(self) -> tuple[str, ...]:
         """The folders with the objects of the repositories in the tree."""
         return tuple({index.objects: None for index in self._indexes.values() if index is not None and index.objects})
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """The absolute folders of the repositories in the tree, below its root."""
+        return tuple(
+            f"{self.root}/{prefix[:-1]}" for prefix, index in self._indexes.items() if prefix and index is not None
+        )
 
     def look(self, *, uses_git: bool) -> TreeLook:
         """Look at the tree, and return the differences from the last look. The first look has no differences.
@@ -166,12 +175,15 @@ class TreeTable:
                 self._device = status.st_dev
                 if self._top is None:
                     self._top = _Folder(status)
-                    # So that no content is read if there are too many files. Folders that are left out do not count.
-                    self._is_blind = has_more_names(self.root, self._max_files)
-                    if self._is_blind:
-                        self._look_into(self._top, descriptor, "", None, 0)
-                        self._is_blind = False
-                self._look_into(self._top, descriptor, "", None, 0)
+                else:
+                    self._see_mode(self._top, WORKSPACE, status)
+                try:
+                    self._look_into(self._top, descriptor, "", None, 0)
+                except _UncountedError:
+                    self.forget()
+                    self._top = _Folder(status)
+                    self._count_files(self._top, descriptor)
+                    self._look_into(self._top, descriptor, "", None, 0)
             finally:
                 os.close(descriptor)
         except (OSError, _ClosedError) as error:
@@ -186,10 +198,18 @@ class TreeTable:
         left_out = {} if self._is_first else self._left_out_changes
         return TreeLook(self._differences, left_out, began, time.time_ns())
 
+    def _count_files(self, top: _Folder, descriptor: int) -> None:
+        """Look at the whole tree without reading a content if it may have too many files. Raises TooManyFilesError."""
+        self._is_counted = True
+        self._is_blind = has_more_names(self.root, self._max_files)
+        if self._is_blind:
+            self._look_into(top, descriptor, "", None, 0)
+            self._is_blind = False
+
     def forget(self) -> None:
         """Empty the table."""
         self._top, self._count, self.left_out, self._indexes = None, 0, {}, {}
-        self._is_blind = False
+        self._is_blind = self._is_counted = False
 
     def contents(self) -> Iterator[tuple[str, Content]]:
         """Yield path and content of each file and link in the table."""
@@ -298,9 +318,8 @@ class TreeTable:
                 folder = parent.folders[name] = _Folder(status)
                 self._add(1)
                 self._differ(path, None, PathLook(folder.stamp, None))
-            elif folder.stamp[3] != status.st_mode:
-                stamp, folder.stamp = folder.stamp, _stamp(status)
-                self._differ(path, PathLook(stamp, None), PathLook(folder.stamp, None))
+            else:
+                self._see_mode(folder, path, status)
             self._look_into(folder, opened, f"{path}/", place, depth, is_measured=is_measured)
             if self.left_out.pop(path, None) is not None:
                 self._left_out_changes[path] = LeftOut(path=path, reason=_CLOSED, is_changed=True)
@@ -308,6 +327,12 @@ class TreeTable:
             self._close(parent, descriptor, path)
         finally:
             os.close(opened)
+
+    def _see_mode(self, folder: _Folder, path: str, status: os.stat_result) -> None:
+        """Note the permission bits of a folder that was seen before."""
+        if folder.stamp[3] != status.st_mode:
+            stamp, folder.stamp = folder.stamp, _stamp(status)
+            self._differ(path, PathLook(stamp, None), PathLook(folder.stamp, None))
 
     def _examined(
         self, opened: int, path: str, status: os.stat_result, place: Place | None, depth: int, *, is_measured: bool
@@ -343,9 +368,7 @@ class TreeTable:
         if folder is None:
             self._leave_out(parent, path, _CLOSED, status)
             return
-        if folder.stamp[3] != status.st_mode:
-            stamp, folder.stamp = folder.stamp, _stamp(status)
-            self._differ(path, PathLook(stamp, None), PathLook(folder.stamp, None))
+        self._see_mode(folder, path, status)
         if path not in self.left_out:
             self.left_out[path] = LeftOut(path=path, reason=_CLOSED)
             self._left_out_changes[path] = LeftOut(path=path, reason=_CLOSED, is_changed=True)
@@ -362,7 +385,7 @@ class TreeTable:
         name = path.rpartition("/")[2]
         place = self.left_out.pop(path, None)
         if place is not None:
-            self._left_out_changes[path] = LeftOut(path=path, reason=place.reason, is_changed=True)
+            self._left_out_changes[path] = LeftOut(path=path, reason=place.reason, is_changed=True, is_removed=True)
         parent.left_out.pop(name, None)
         folder = parent.folders.pop(name, None)
         if folder is None:
@@ -403,28 +426,38 @@ class TreeTable:
     def _see(self, folder: _Folder, descriptor: int, path: str, status: os.stat_result, place: Place | None) -> None:
         """Note a file, and keep its content if it is new or changed."""
         name = path.rpartition("/")[2]
-        stamp = folder.files.get(name)
-        if stamp is not None and stamp == _stamp(status) and name not in folder.unsure:
+        stamp, after = folder.files.get(name), _stamp(status)
+        if stamp == after and name not in folder.unsure:
             return
         before = None if stamp is None else PathLook(stamp, folder.contents[name])
         content: Content | None = _UNREAD if self._is_blind else self._id_in_git(path, status, place)
         if content is None:
             try:
-                content, status = self._keeps.content_of(descriptor, path, status)
+                content, status = self._content_of(descriptor, path, status)
             except FileNotFoundError:
                 self._drop_file(folder, path)
                 return
+            after = _stamp(status)
         if before is None:
             self._add(1)
-        after = PathLook(_stamp(status), content)
-        folder.files[name], folder.contents[name] = after.stamp, content
-        is_sure = self._is_sure(status.st_ctime_ns) and not self._is_blind
-        (folder.unsure.discard if is_sure else folder.unsure.add)(name)
-        if before != after:
-            self._differ(path, before, after)
-        self.left_out.pop(path, None)
+        folder.files[name], folder.contents[name] = after, content
+        if self._is_blind or not self._is_sure(after[0]):
+            folder.unsure.add(name)
+        elif folder.unsure:
+            folder.unsure.discard(name)
+        if not self._is_first and before != (after, content):
+            self._differ(path, before, PathLook(after, content))
+        if self.left_out:
+            self.left_out.pop(path, None)
         if isinstance(content, Unkept) and content.is_outside:
             self.left_out[path] = LeftOut(path=path, reason=content.reason, size=status.st_size)
+
+    def _content_of(self, descriptor: int, path: str, status: os.stat_result) -> tuple[Content, os.stat_result]:
+        if self._is_first and not self._is_counted:
+            self._contents_read += 1
+            if self._contents_read > _READS_BEFORE_COUNT:
+                raise _UncountedError
+        return self._keeps.content_of(descriptor, path, status)
 
     def _id_in_git(self, path: str, status: os.stat_result, place: Place | None) -> bytes | None:
         """Return the object id of a content that git holds. `None` if the content must be read."""
@@ -462,6 +495,10 @@ class TreeTable:
 
 
 _UNREAD = Unkept(reason="not read yet")
+
+
+class _UncountedError(Exception):
+    """Many contents must be read, and the tree may have too many files."""
 
 
 class _ClosedError(Exception):

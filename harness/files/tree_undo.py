@@ -206,6 +206,12 @@ class _Planning:
         """Add the changes of a call that are unknown."""
         if call.changes.problem:
             self._cannot.append(Untouched(path="", reason=call.changes.problem, call=call.call))
+        if call.changes.beside:
+            names = ", ".join(call.changes.beside)
+            reason = (
+                f"{names} ran in the background: its changes between calls are not recorded, and some here may be its"
+            )
+            self._cannot.append(Untouched(path="", reason=reason, call=call.call))
         for place in call.changes.left_out:
             if place.is_changed:
                 self._cannot.append(Untouched(path=place.path, reason=place.reason, call=call.call))

@@ -30,7 +30,7 @@ from harness.files.tree_looks import (
     Unkept,
 )
 from harness.paths import is_within
-from harness.safe_files import NEW_FILE, read_small
+from harness.safe_files import NEW_FILE, make_private, read_small
 
 DENIED = "a rule denies to read it"
 _TOO_LARGE = f"over {MAX_CONTENT_BYTES // 1_000_000} MB"
@@ -68,9 +68,9 @@ class TreeWatch:
         """
         self.root = root
         self.problem = _problem(root, stores, environment)
+        """Reason why this workspace is not watched at all. Empty if it is."""
         self.seen_problem = self.problem
         """Reason why the last `note` failed. Empty if it did not."""
-        """Reason why this workspace is not watched at all. Empty if it is."""
         self.store = store_of(stores, root, limits)
         self._lock = threading.RLock()
         self._contents = _Contents(root, stores, self.store, denied, environment)
@@ -91,6 +91,12 @@ class TreeWatch:
         """The paths that are not watched, as of the last look."""
         with self._lock:
             return tuple(self._tree.left_out.values())
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """The absolute folders of the repositories that the last look found below the root."""
+        with self._lock:
+            return self._tree.repositories
 
     def note(self, *, fresh_seconds: float = 1.0) -> NotedTree:
         """Return the tree as it is before a command. Contents that undo needs are on disk when this returns.
@@ -212,8 +218,10 @@ class NotedTree:
             earlier = self.differences.get(path)
             pair = (before if earlier is None else earlier[0], after)
             if all(entry is None or _is_outside(entry) for entry in pair):
-                size = pair[1].stamp[2] if pair[1] is not None else 0
-                self.left_out[path] = LeftOut(path=path, reason=_reason(pair), size=size, is_changed=True)
+                size, is_removed = (pair[1].stamp[2], False) if pair[1] is not None else (0, True)
+                self.left_out[path] = LeftOut(
+                    path=path, reason=_reason(pair), size=size, is_changed=True, is_removed=is_removed
+                )
             self.differences[path] = pair
         self.left_out.update(look.left_out)
 
@@ -291,9 +299,11 @@ class _Contents:
             return Unkept(reason="special file", is_outside=True), status
         try:
             for _ in range(2):
+                if not stat.S_ISREG(status.st_mode):
+                    break
                 if status.st_size > MAX_CONTENT_BYTES:
                     return Unkept(reason=_TOO_LARGE, is_outside=True), status
-                data, status = _read(folder, name)
+                data, status = _read(folder, name, status)
                 if data is not None:
                     return self._keep(path, data), status
         except FileNotFoundError:
@@ -373,23 +383,23 @@ def _state(
             return PathState(kind=kind, mode=bits, size=size, sha256=str(content))
 
 
-def _read(folder: int, name: str) -> tuple[bytes | None, os.stat_result]:
-    """Return the content of a regular file, and its status. `None` if it changed while it was read. Raises OSError."""
+def _read(folder: int, name: str, first: os.stat_result) -> tuple[bytes | None, os.stat_result]:
+    """Return the content of a regular file with the status `first`, and its status afterwards. Raises OSError.
+
+    The content is `None` if the file changed or was replaced in between.
+    """
     descriptor = os.open(name, _OPEN, dir_fd=folder)
     try:
-        first = os.fstat(descriptor)
-        if not stat.S_ISREG(first.st_mode) or first.st_size > MAX_CONTENT_BYTES:
-            return None, first
         data = os.read(descriptor, first.st_size + 1)
         last = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    is_same = (first.st_size, first.st_ctime_ns, first.st_mtime_ns) == (
-        last.st_size,
-        last.st_ctime_ns,
-        last.st_mtime_ns,
-    )
-    return (data if is_same and len(data) == last.st_size else None), last
+    is_same = _version(first) == _version(last) and len(data) == last.st_size
+    return (data if is_same else None), last
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns, status.st_mtime_ns)
 
 
 def _key_in(stores: str) -> bytes:
@@ -401,7 +411,7 @@ def _key_in(stores: str) -> bytes:
     key = read_small(path, 64) or b""
     if len(key) == 32:
         return key
-    os.makedirs(stores, mode=0o700, exist_ok=True)
+    make_private(stores)
     try:
         descriptor = os.open(path, NEW_FILE, 0o600)
     except FileExistsError:

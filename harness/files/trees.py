@@ -274,10 +274,11 @@ def _names_pattern(names: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in names), re.DOTALL).fullmatch
 
 
-def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
+def expand(pattern: str, cwd: str, disk_path: Callable[[str], str] = str) -> tuple[str, ...] | None:
     """Return the expansion of `pattern` in `cwd` by bash 5; see `Workspace.expand`.
 
-    `None` if it is uncertain: too many matches, or a part that matches `.` or `..` (as it does in bash before 5.2).
+    `disk_path` returns where a command finds an absolute path on the disk. A folder's path ends with a slash. `None` if the
+    expansion is uncertain: too many matches, or a part that matches `.` or `..` (as it does in bash before 5.2).
     """
     if "//" in pattern:
         return None  # whether bash keeps both slashes depends on their position
@@ -285,17 +286,21 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
     words = ["/"] if pattern.startswith("/") else [""]
     for place, part in enumerate(parts):
         last = place == len(parts) - 1
-        longer = _matches(part, words, cwd) if _has_pattern(part) else [f"{start}{_unescaped(part)}" for start in words]
+        longer = (
+            _matches(part, words, cwd, disk_path)
+            if _has_pattern(part)
+            else [f"{start}{_unescaped(part)}" for start in words]
+        )
         if longer is None or len(longer) > MAX_MATCHES:
             return None
         if last:
-            words = [word for word in longer if os.path.lexists(os.path.join(cwd, word))]
+            words = [word for word in longer if os.path.lexists(disk_path(os.path.join(cwd, word)))]
         else:
-            words = [f"{word}/" for word in longer if os.path.isdir(os.path.join(cwd, word))]
+            words = [f"{word}/" for word in longer if os.path.isdir(disk_path(os.path.join(cwd, word, "")))]
     return tuple(sorted(words)) if all(word.isprintable() for word in words) else None
 
 
-def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
+def _matches(part: str, starts: Sequence[str], cwd: str, disk_path: Callable[[str], str]) -> list[str] | None:
     """Return the names in the folders `starts` that match one part of a pattern. `None` if it is uncertain."""
     if part.count("*") > _MAX_STARS:
         return None
@@ -310,7 +315,7 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
     counts = "?" in part or "[" in part  # bash counts characters, or bytes if the locale is missing
     for start in starts:
         try:
-            names = os.listdir(os.path.join(cwd, start) or ".")
+            names = os.listdir(disk_path(os.path.join(cwd, start, "")) or ".")
         except OSError:
             continue
         looked_at += len(names)

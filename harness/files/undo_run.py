@@ -18,7 +18,7 @@ from harness.files.file_calls import exchange, rename_to_free, sync_file_system
 from harness.files.folders import open_folder
 from harness.files.path_states import UNREADABLE, open_below, state_below, state_in
 from harness.files.segments import SegmentStore
-from harness.files.tree_changes import ABSENT, PathChange, PathKind, PathState, TreeChanges
+from harness.files.tree_changes import ABSENT, WORKSPACE, PathChange, PathKind, PathState, TreeChanges
 from harness.files.tree_undo import UndoPlan, UndoStep, Untouched
 from harness.files.undo_journal import UndoJournal
 from harness.record import Record, replace
@@ -205,7 +205,7 @@ class _Run:
         status = os.fstat(descriptor)
         mode = stat.S_IMODE(status.st_mode)
         if mode & 0o700 != 0o700 and status.st_uid == os.geteuid():
-            self._journal.note_opened(path, mode)
+            self._journal.note_opened(path or WORKSPACE, mode)
             self._pause(f"open {path}")
             os.chmod(f"/proc/self/fd/{descriptor}", mode | 0o700)
 
@@ -421,7 +421,7 @@ class _Run:
                 folder = open_below(self._root, above)
                 try:
                     self._pause(f"close {path}")
-                    self._set_mode(folder, name or ".", mode, opened_from=mode)
+                    self._set_mode(folder, name, mode, opened_from=mode)
                 finally:
                     os.close(folder)
             except OSError:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
+from harness.files.own_temporary import OwnTemporary, named_in
 from harness.files.trees import Narrowing
 from harness.paths import TreeNames, is_within
 from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown_names
@@ -68,6 +71,10 @@ class Workspace:
         """Absolute paths, links followed; none of them is in the workspace."""
         self.skills = tuple(skills)
         self._copy_of = copy_of
+        self._temporary: OwnTemporary | None = None
+        self._temporary_of_files: Callable[[], OwnTemporary | None] = lambda: None
+        self.needs_temporary = False
+        """Whether an answer of this object rests on the `temporary` of `seen_with`."""
 
     @classmethod
     def even_if_gone(cls, folder: str, home: str | None) -> Workspace:
@@ -85,6 +92,25 @@ class Workspace:
         workspace.root = root
         return workspace
 
+    def seen_with(self, temporary: OwnTemporary | None) -> Self:
+        """Return a copy that resolves paths as commands do that have this `/tmp` of their own. `None`: that of the machine.
+
+        `PathAccess.real` is then the path by which such commands reach the file.
+        """
+        workspace = copy.copy(self)
+        workspace._temporary = temporary  # noqa: SLF001 - a copy of this object
+        return workspace
+
+    def for_files(self, temporary: Callable[[], OwnTemporary | None]) -> Self:
+        """Return a copy that resolves paths for tools that open files themselves.
+
+        A path in the session's own `/tmp`, which `temporary` returns, leads to the file that commands find there:
+        `PathAccess.real` is its path on the disk.
+        """
+        workspace = copy.copy(self)
+        workspace._temporary_of_files = temporary  # noqa: SLF001 - a copy of this object
+        return workspace
+
     def check(self) -> None:
         """Raise WorkspaceError if the folder no longer exists."""
         if os.path.islink(self.root) or not os.path.isdir(self.root):
@@ -98,6 +124,10 @@ class Workspace:
 
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
+        temporary = None if self._temporary is not None else named_in(path, self._temporary_of_files)
+        if temporary is not None:
+            by_commands = self.seen_with(temporary).resolve(path, access, cwd, entry=entry)
+            return replace(by_commands, real=temporary.on_disk(by_commands.real))
         _check(path)
         joined = os.path.join(cwd or self.root, self._expanded(path))
         way = self._walked(joined, entry=entry)
@@ -105,7 +135,8 @@ class Workspace:
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real), *self._names_in_copy(lexical, real))))
         place = self._place(real) if way.sure else Place.OUTSIDE
-        shared = access is not Access.READ and _has_further_names(real)
+        real_on_disk = self._on_disk(real)
+        shared = access is not Access.READ and _has_further_names(real_on_disk)
         return PathAccess(
             written=path,
             real=real,
@@ -170,9 +201,11 @@ class Workspace:
         With `follows`, the command follows the links below the path. Then a link out of the workspace makes the names
         incomplete. A tree that is too large, or a folder that cannot be read, always does.
         """
+        narrowing = Narrowing(only=only, skips=skips, excluded=excluded, hidden=hidden)
+        if path.place is Place.TEMPORARY and self._temporary is not None:
+            return self._look_below_temporary(path, self._temporary.on_disk(path.real), narrowing, follows=follows)
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
-        narrowing = Narrowing(only=only, skips=skips, excluded=excluded, hidden=hidden)
         root = self._added_root(path.real) or self.root
         names, is_complete = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
         if ignore_files:
@@ -181,6 +214,14 @@ class Workspace:
             context = os.path.join(path.real, "").removeprefix(os.path.join(root, ""))
             names = sent_files(names, context, ignore_files)
         return replace(path, tree=True, below=self._names_in(root, names), is_whole=is_complete)
+
+    def _look_below_temporary(
+        self, path: PathAccess, folder: str, narrowing: Narrowing, *, follows: bool
+    ) -> PathAccess:
+        """Return the path with the names below it. `folder` is the session's own folder of that name on the disk."""
+        names, is_complete = trees.names_below(folder, folder, narrowing, home=self.home, follows=follows)
+        below = TreeNames([os.path.join(path.real, name) for name in names])
+        return replace(path, tree=True, below=below, is_whole=is_complete)
 
     def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder in which git runs, with the names of the files in `selection`: those shown or added.
@@ -252,7 +293,7 @@ class Workspace:
 
     def exists(self, path: str) -> bool:
         """Return whether an absolute path exists."""
-        return os.path.lexists(path)
+        return os.path.lexists(self._disk_path(path))
 
     def plain_below(
         self,
@@ -268,10 +309,12 @@ class Workspace:
 
         See `trees.plain_below`.
         """
-        return trees.plain_below(folder, Narrowing(only=only, skips=skips, excluded=excluded), split=split, bare=bare)
+        narrowing = Narrowing(only=only, skips=skips, excluded=excluded)
+        return trees.plain_below(self._disk_path(f"{folder}/"), narrowing, split=split, bare=bare)
 
     def is_folder(self, path: str) -> bool:
         """Return whether an absolute path is a folder that can be a working directory."""
+        path = self._disk_path(f"{path}/")
         return os.path.isdir(path) and os.access(path, os.X_OK)
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
@@ -280,25 +323,25 @@ class Workspace:
         In `pattern`, a backslash precedes every literal character. A pattern without matches gives no words here, while
         bash keeps it as written.
         """
-        return trees.expand(pattern, cwd)
+        return trees.expand(pattern, cwd, self._disk_path)
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
         """Return the reason why git in `folder` (relative to `cwd`) may run programs from its configuration.
 
         `None` if it may not.
         """
-        return repository.git_problem(_walk(os.path.join(cwd, folder)).real)
+        return repository.git_problem(self._git_folder(folder, cwd))
 
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository around `folder` (relative to `cwd`), or the folder itself."""
-        return repository.git_top(_walk(os.path.join(cwd, folder)).real)
+        return repository.git_top(self._git_folder(folder, cwd))
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
         """Return the places outside the workspace that git in `folder` (relative to `cwd`) writes, if `.git` is a file.
 
         With `worktrees`, include the folder of all worktrees. See `repository.linked_places` for the two items.
         """
-        proved, claimed = repository.linked_places(_walk(os.path.join(cwd, folder)).real, worktrees=worktrees)
+        proved, claimed = repository.linked_places(self._git_folder(folder, cwd), worktrees=worktrees)
         outside = tuple(place for place in proved if not is_within(place, self.root))
         return outside, "" if is_within(claimed, self.root) else claimed
 
@@ -307,7 +350,24 @@ class Workspace:
 
         Empty if one may be missing.
         """
-        return repository.remote_addresses(_walk(os.path.join(cwd, folder)).real)
+        return repository.remote_addresses(self._git_folder(folder, cwd))
+
+    def _git_folder(self, folder: str, cwd: str) -> str:
+        return self._on_disk(_walk(os.path.join(cwd, folder), on_disk=self._part_on_disk).real)
+
+    def _disk_path(self, path: str) -> str:
+        """Return the path on the disk of what commands find at an absolute path. A link in the last part is not followed."""
+        return path if self._temporary is None else self._on_disk(self._walked(path, entry=True).real)
+
+    def _on_disk(self, path: str) -> str:
+        if self._temporary is None:
+            return path
+        self.needs_temporary = self.needs_temporary or self._temporary.holds(path)
+        return self._temporary.on_disk(path)
+
+    def _part_on_disk(self, path: str) -> str:
+        """Return `_on_disk` of a part of a way. The folder `/tmp` alone may lead to what is shown there."""
+        return path if self._temporary is None or path in self._temporary.places else self._on_disk(path)
 
     def _walked(self, path: str, *, entry: bool) -> _Way:
         """Resolve an absolute path. The path of the root was already resolved when the session began."""
@@ -316,7 +376,9 @@ class Workspace:
             way = self._walked(f"{folder}/", entry=False)
             return replace(way, real=os.path.join(way.real, name))
         prefix = self.root if self.root == "/" else self.root + "/"
-        return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
+        if path.startswith(prefix):
+            return _walk(path.removeprefix(prefix), self.root, on_disk=self._part_on_disk)
+        return _walk(path, on_disk=self._part_on_disk)
 
     def _names_in_copy(self, *absolute: str) -> Iterator[str]:
         if self._copy_of:
@@ -337,7 +399,10 @@ class Workspace:
             return Place.OUTPUT
         if is_within(real, self.root):
             return Place.INSIDE
-        return Place.ADDED if self._added_root(real) else Place.OUTSIDE
+        if self._added_root(real):
+            return Place.ADDED
+        is_own = self._temporary is not None and self._temporary.holds(real)
+        return Place.TEMPORARY if is_own else Place.OUTSIDE
 
     def _added_root(self, real: str) -> str:
         """Return the added folder around a path outside the workspace, or an empty string."""
@@ -396,12 +461,13 @@ class _Way(Record):
     """Whether a folder on the way cannot be searched. The names after it are assumed not to be links."""
 
 
-def _walk(path: str, start: str = "") -> _Way:
+def _walk(path: str, start: str = "", *, on_disk: Callable[[str], str]) -> _Way:
     """Resolve `path` from `start`, part by part like the kernel. Return the result, and whether it is certain.
 
-    `start` is the root of the disk, or a folder whose path contains no link. The result is uncertain if the path leads
-    through /proc, whose links depend on the reader (`/proc/self/cwd`, `/dev/stdin`). It is uncertain too if a link
-    cannot be read, or there are more links than the kernel follows.
+    `start` is the root of the disk, or a folder whose path contains no link. `on_disk` returns the path on the disk of a
+    resolved path. The result is uncertain if the path leads through /proc, whose links depend on the reader
+    (`/proc/self/cwd`, `/dev/stdin`). It is uncertain too if a link cannot be read, or there are more links than the kernel
+    follows.
     """
     waiting = path.split("/")[::-1]
     real, links, sure, closed = start.rstrip("/"), 0, True, False
@@ -415,7 +481,7 @@ def _walk(path: str, start: str = "") -> _Way:
         location = f"{real}/{part}"
         sure = sure and location != "/proc"
         try:
-            target = os.readlink(location)
+            target = os.readlink(on_disk(location))
         except OSError as error:
             # These errors mean that the part is not a link: another file, a missing one, or an impossible name. With
             # other errors it may still be a link for a process that reaches it by a shorter path.

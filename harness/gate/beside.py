@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from harness.actions import Action, Decision, Effects, Enforcement
+from harness.actions import Action, Decision, Effects, WallsLevel
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import TIME_OVER, Attempt, BesideTool, ConfinedTool, Neighbour
@@ -52,18 +52,12 @@ def on_gates_thread(work: Callable[[], _Result]) -> _Result:
     return work() if beside is None else beside.errand(work)
 
 
-def looks_only(effects: Effects) -> bool:
-    """Return whether effects permit only reading."""
-    writes = effects.write != () or bool(effects.named_paths or effects.granted)
-    return not writes and not effects.reaches and effects.enforcement is not Enforcement.OFF
-
-
 def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: CheckedCalls) -> bool:
     """Return whether a call may run in parallel with others.
 
     The call must only read, and need no approval and no hook. Its tool must support parallel runs.
     """
-    if verdict.decision is not Decision.AUTO or verdict.programs or not looks_only(verdict.effects):
+    if verdict.decision is not Decision.AUTO or verdict.programs or verdict.effects.level is not WallsLevel.READER:
         return False
     tool = tools[action.tool]
     # A command can do more than its text suggests unless the kernel confines it.

@@ -14,7 +14,7 @@ from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.messages import Attachment
 from harness.regex import regex
-from harness.safe_files import read_small, remove_if_there, replace_file, sync_names
+from harness.safe_files import make_private, read_small, remove_if_there, replace_file, sync_names
 
 FIELD = "pictures"
 """The field of a record or message that lists its attachments."""
@@ -82,7 +82,7 @@ class KeptAttachments:
         """Store the bytes on disk and return their digest. Raises OSError."""
         digest = digest_of(data)
         if self.bytes_of(digest) is None:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            make_private(self.folder)
             replace_file(os.path.join(self.folder, digest), (data,))
             sync_names(self.folder)
             sync_names(os.path.dirname(self.folder))

@@ -205,6 +205,19 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "after_sha256?": "digest|null",
         "changes?": "file_changes",
     },
+    "job_ended": {
+        "of_session": "text",
+        "call": "count",
+        "name": "text",
+        "ending": "text",
+        "by": "one of itself model person session",
+        "exit_code": "whole|null",
+        "seconds": "number",
+        "output_bytes": "count",
+        "surviving?": "list of text",
+        "connections?": "list of connection",
+        "connection_count?": "count",
+    },
     "server_asked": {
         "call": "count",
         "server": "text",
@@ -257,6 +270,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "profile?": "text",
         "model_settings?": "object of json",
     },
+    "session_named": {"name": "text"},
     "history_changed": {"why": "text", "start": "count", "stop": "count", "messages": "list of message"},
     "restored": {
         "of_session": "text",
@@ -355,6 +369,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "left_out?": "list of left_out_path",
         "problem?": "text",
         "history_changed?": "flag",
+        "beside?": "list of text",
     },
     "path_change": {"path": "text", "before": "path_state|null", "after": "path_state|null"},
     "path_state": {
@@ -366,7 +381,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "target?": "text",
         "unkept?": "text",
     },
-    "left_out_path": {"path": "text", "reason": "text", "size": "count", "is_changed": "flag"},
+    "left_out_path": {"path": "text", "reason": "text", "size": "count", "is_changed": "flag", "is_removed?": "flag"},
     "place": {
         "path": "text",
         "how": "text",

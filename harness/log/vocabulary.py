@@ -65,6 +65,10 @@ CUT_SHORT = ("timeout", "interrupted", "crashed")
 """Statuses of started calls that ended without a report, so that their effects are unknown. `failed` calls reported."""
 SEEN_BY_US = "harness exec"
 """Value of `seen_by` for another agent's call that the harness itself ran. For other calls it names the agent."""
+MODES = {"edits": "edits", "walls": "walls", "walls-edits": "walls"}
+"""Modes of the prompt, by the IDs of their grants."""
+CARRIED = ("resumed", "forked")
+"""Values of `why` in a history_changed that carries the conversation of another session over."""
 SUMMARY = "summary"
 """Value of `purpose` in a model_request and model_response for a summary. They are not part of the conversation."""
 MOST_FACETS = 50

@@ -26,7 +26,6 @@ from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
-from harness.log.attachments import attachment_fields
 from harness.log.order import LogRecord
 from harness.log.vocabulary import Answer
 from harness.loop.checked_sessions import CheckedSessions
@@ -35,7 +34,7 @@ from harness.loop.model_requests import ModelRequests
 from harness.loop.observers import Observers
 from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
 from harness.loop.reply_calls import ENDED_HERE, ReplyCalls, is_cut, no_answer, unusable
-from harness.loop.run import Run, Session
+from harness.loop.run import Background, Interjection, NoBackground, Run, Session, no_interjection
 from harness.messages import Attachment, Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
@@ -83,6 +82,7 @@ class Agent:
         more_tools: Callable[[], OutsideTools | None] = no_more_tools,
         checks: SessionChecks = NO_SESSION_CHECKS,
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
+        background: Background = NoBackground(),  # noqa: B008 - likewise
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make an agent.
@@ -102,6 +102,7 @@ class Agent:
           call, otherwise `None`.
         - `checks`: the user's own programs (hooks). They can refuse or ask about a call, never allow one.
         - `options`: options of the gate.
+        - `background`: work that goes on between calls. The model gets its news with the next request.
         - `monotonic`: a clock in seconds.
 
         Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
@@ -117,6 +118,7 @@ class Agent:
         self.together = together
         self.checks = checks
         self.options = options
+        self._background = background
         self.monotonic = monotonic
         self._on_text = on_text
         self._done_marker = done_marker
@@ -184,6 +186,19 @@ class Agent:
         self.log.append("tools_changed", changed[1], sync=True)
         self.gate.tools = changed[0]
 
+    def take_news(self, session: Session) -> None:
+        """Record what has happened in the background, and leave notes on it for the model. Raises LogError."""
+        for news in self._background.news():
+            self.log.session = session.identity
+            self.log.append(news.kind, news.fields)
+            if news.note:
+                session.notes.append(self.log.redactor.redact(news.note))
+
+    def end_background(self, session: Session) -> None:
+        """End the work in the background, and record that. Raises LogError."""
+        self._background.close()
+        self.take_news(session)
+
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it.
 
@@ -224,14 +239,24 @@ class Agent:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
 
-    def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
+    def end(
+        self,
+        session: Session,
+        result: RunResult | None = None,
+        *,
+        exit_code: int | None = None,
+        has_successor: bool = False,
+    ) -> None:
         """Record the end of the session, and before it an end for every call without one. Raises LogError.
 
-        `exit_code` is the exit code of the program that ends with it, or `None`.
+        `exit_code` is the exit code of the program that ends with it, or `None`. With `has_successor`, another session goes
+        on with what runs in the background.
         """
         session.ended = True
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)
+        if not has_successor:
+            self.end_background(session)
         stop = result.stop if result else StopReason.COMPLETED
         self._checked.end(session, stop)
         self.log.append(
@@ -343,8 +368,12 @@ class Agent:
         carried: Sequence[Message] = (),
         origin: Mapping[str, JsonValue] | None = None,
         attachments: Sequence[Attachment] = (),
+        interjection: Callable[[], Interjection | None] = no_interjection,
     ) -> RunResult:
         """Work on `prompt` until the model is done or something ends it; return the result. `attachments` go with it.
+
+        `interjection` is called before each request that sends results of calls, until it returns `None`. Its messages
+        follow the results.
 
         Without `session`, a new one is started (with `carried` and `origin`, see `start`) and ended. A `session` that is
         passed continues its conversation, and the caller ends it.
@@ -355,6 +384,7 @@ class Agent:
         observers receive exactly one end.
         """
         with self._run_of(prompt, session, carried, origin, attachments) as run:
+            run.interjection = interjection
             while run.end is None:
                 reply = self._reply(run)
                 if reply is None:
@@ -402,11 +432,8 @@ class Agent:
                 run.session = session or self.start(carried=carried, origin=origin)
                 self.log.session = run.session.identity
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
-                while run.session.notes:
-                    run.tell_model(run.session.notes.pop(0))
-                attachments_json = attachment_fields(attachments)
-                self.log.append("user_message", {"text": prompt, **attachments_json})
-                run.session.history.ask(prompt, attachments)
+                self._give_notes(run)
+                run.ask(prompt, attachments)
             with self._faults(run):
                 yield run  # also a run that could not begin; its `end` is set already
             if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:
@@ -437,6 +464,12 @@ class Agent:
                 pass  # this fault is the one to report; nothing runs either way
             run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
+    def _give_notes(self, run: Run) -> None:
+        """Give the model the notes of hooks and of the background. Raises LogError."""
+        self.take_news(run.session)
+        while run.session.notes:
+            run.tell_model(run.session.notes.pop(0))
+
     def _new_run(self, session: Session) -> Run:
         self.run_now = Run(session, self.limits, self.log, prices=self._requests.prices, monotonic=self.monotonic)
         return self.run_now
@@ -458,6 +491,8 @@ class Agent:
                 return None  # so that the limits are checked again before the next request
             doing = "tools were waited for"
             self.take_tools(run.session)
+            self._give_notes(run)
+            run.take_interjections()
             doing = "the model was answering"
             response = self._requests.ask(run, self.offered)
         except KeyboardInterrupt:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.history import History
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
+from harness.log.attachments import attachment_fields
 from harness.log.transcript import message_json
-from harness.messages import Message, RunResult, StopReason, ToolCall, Usage
+from harness.messages import Attachment, Message, Role, RunResult, StopReason, ToolCall, Usage
 from harness.model import Prices
 from harness.record import Record
 
@@ -28,7 +30,7 @@ class Session:
         """Usage of the last exchange: the conversation's length in tokens, as the provider counts them."""
         self.ended = False
         self.notes: list[str] = []
-        """Notes of hooks for the model, to be sent with the first prompt."""
+        """Notes for the model that hooks or the background left, to be sent with the next request."""
 
     @property
     def messages(self) -> list[Message]:
@@ -51,8 +53,54 @@ class Session:
         self.last_usage = Usage()  # the next reply reports the new length
 
 
+class News(Record):
+    """Something that happened between the calls of a session."""
+
+    kind: str
+    """Kind of its record."""
+    fields: Mapping[str, JsonValue]
+    """Fields of its record."""
+    note: str = ""
+    """Note for the model. Empty if it needs none."""
+
+
+class Background(Protocol):
+    """Work of a session that goes on between its calls, such as commands in the background."""
+
+    def news(self) -> Sequence[News]:
+        """Return the events since the last call."""
+        ...
+
+    def close(self) -> None:
+        """End all work, and wait for its end."""
+        ...
+
+
+class NoBackground:
+    """The background of a session in which nothing goes on between calls."""
+
+    def news(self) -> Sequence[News]:
+        """Return nothing."""
+        return ()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 EQUAL_REFUSALS = 3
 """Number of refusals of the same call after which the run ends."""
+
+
+class Interjection(Record):
+    """A message that the user sends while a run goes on."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+def no_interjection() -> Interjection | None:
+    """Return `None`: the user sends no message during the run."""
+    return None
 
 
 class HelpersUse(Record):
@@ -98,6 +146,8 @@ class Run:
         """Whether the model got a message that its answer does not fit the request; done once per run."""
         self.told_by_hook = False
         """Whether the model got a message with a hook's objection to its answer; done once per run."""
+        self.interjection: Callable[[], Interjection | None] = no_interjection
+        """Function that returns the next message that the user sent during the run. `None` if there is none."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic
@@ -133,6 +183,20 @@ class Run:
             "To go on, raise the limit in the policy's [limits] or by flag, or give a new prompt."
         )
         self.stop(StopReason.LIMIT, detail)
+
+    def ask(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
+        """Add a message of the user to the conversation, and record it. Raises LogError."""
+        self.log.append("user_message", {"text": text, **attachment_fields(attachments)})
+        self.session.history.ask(text, attachments)
+
+    def take_interjections(self) -> None:
+        """Add the messages that the user sent during the run, if the conversation ends with results. Raises LogError.
+
+        Elsewhere a message would be joined to the user's message before it.
+        """
+        if self.session.messages[-1].role is Role.TOOL:
+            while (message := self.interjection()) is not None:
+                self.ask(message.text, message.attachments)
 
     def tell_model(self, text: str) -> None:
         """Add a message from harness, not from the user, to the conversation, and record it. Raises LogError."""

@@ -14,6 +14,7 @@ from harness.policy.hosts import LOCALHOST, LOOPBACK, HostPattern, address_probl
 from harness.programs.runners import FIND_RUNS, name_of
 from harness.record import Record
 from harness.regex import regex
+from harness.text.visible import one_line
 
 
 class Severity(Enum):
@@ -178,7 +179,8 @@ def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess], guarded: Se
     if _deletes_recursively(name, argv[1:]):
         for path in paths:
             if path.place in (Place.ROOT, Place.ABOVE):
-                return _block("delete-tree", f"a recursive delete of {path.written} ({path.real})")
+                place = f" ({path.real})" if path.real != path.written else ""
+                return _block("delete-tree", f"a recursive delete of {path.written}{place}")
             if any(_is_within(guard, path.real) for guard in guarded):
                 return _block("own-files", f"{path.written} holds files of the policy or the action log in use")
     return None
@@ -299,9 +301,16 @@ def _inspect_write(path: PathAccess) -> Finding | None:
         if is_protected(name):
             protected = PROTECTED_NAMES.intersection(fold(name).split("/"))
             return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
+    if path.access is Access.WRITE and any(map(_is_odd, path.names)):  # a word that may be a file may also be code
+        return _confirm("odd-name", f"'{one_line(path.written)}' misleads: a blank at an end, or hidden characters")
     if path.shared:
         return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
     return None
+
+
+def _is_odd(name: str) -> bool:
+    """Return whether a file name looks like another: a blank at an end, or a character that is only shown as an escape."""
+    return one_line(name) != name or any(part != part.strip() for part in name.split("/"))
 
 
 def names_protected(path: PathAccess) -> bool:

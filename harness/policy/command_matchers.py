@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.actions import Action, Command, Facet, Opaque, PathAccess, Place
 from harness.errors import nearest
 from harness.paths import is_within
+from harness.policy.loose_commands import programs_in
 from harness.policy.matcher import Matcher, Problem, RuleKeys, not_about, quoted
 from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern, argv_pattern
 from harness.policy.plain_commands import auto_argv_problem
-from harness.policy.walls_fit import programs_in
 from harness.programs.catalog import is_more_than_a_name
 from harness.programs.runners import name_of
 from harness.programs.variables import steers
@@ -240,7 +240,7 @@ class WalledMatcher(CommandMatcher):
 
     def words(self) -> str:
         """Return the command, and that it runs in walls."""
-        return f"{super().words()} in walls: workspace"
+        return f"{super().words()} inside the workspace walls"
 
     def problem(self, rule: Rule) -> Problem | None:
         """Return the reason why the rule is invalid: its tools run no commands."""
@@ -264,11 +264,12 @@ class AnyCommand(Matcher):
     answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
     walled: ClassVar = True
 
-    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds all of it
-        """Return whether it is a command, text, or a write to a file of the workspace."""
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Return whether it is a command, text, or a write to a file of the workspace or the session's own `/tmp`."""
         match facet:
             case Command():
-                return not self.folder or not facet.folder or is_within(facet.folder, self.folder)
+                is_here = not self.folder or not facet.folder or is_within(facet.folder, self.folder)
+                return is_here or _is_in_own_tmp(facet.folder, action)
             case Opaque():
                 return True
             case PathAccess():
@@ -279,6 +280,12 @@ class AnyCommand(Matcher):
     def words(self) -> str:
         """Return that it covers commands inside walls."""
         return "that fits into the workspace walls"
+
+
+def _is_in_own_tmp(folder: str, action: Action) -> bool:
+    """Return whether a line goes to a folder in the session's own `/tmp`."""
+    paths = (part for part in action.all_facets() if isinstance(part, PathAccess))
+    return any(path.place is Place.TEMPORARY and folder in (path.real, *path.names) for path in paths)
 
 
 def _matches(pattern: str, word: str) -> bool:

@@ -29,6 +29,15 @@ _PIECES = regex(r"[\s;&|()`'\"]+")
 _EMPTIES = regex(r"(?<![>&\d])>\|?\s*[^>&\s]")
 """Redirection that overwrites a file (Bash manual, 3.6.2)."""
 _PRINT_NOTHING = ((":",), ("true",), ("cat", "/dev/null"), ("echo", "-n"))
+_DELETES_ALL = frozenset(("d", "1,$d"))
+"""Scripts of sed that delete all lines."""
+_FED_NOTHING = regex(r"(?<!<)<\s*/dev/null")
+_REMOVES = frozenset(("rm", "unlink"))
+_PUBLISHES = regex(
+    r"(?:(?:npm|pnpm|bun|cargo|poetry|uv|flit|hatch|vsce|lerna) publish|yarn (?:npm )?publish|twine upload|gem push"
+    r"|(?:docker|podman|helm) push|mvn deploy|dotnet nuget push|gh release create)(?!\S)"
+)
+"""Commands that make something public, without its registry taking it back."""
 _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
 """Programs that do not execute their input, such as a diff."""
 
@@ -71,7 +80,7 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
 
 def _of_command(command: Command) -> Iterator[str]:
     yield from losses(command.argv)
-    if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
+    if _empties_files(command):
         yield "a file is emptied"
     # `grep rm` only searches text, but `ssh host 'rm -r x'` runs it. A commit message is not a command; a git alias is.
     if program_named(command.argv[0]) != "git":
@@ -82,6 +91,32 @@ def _of_command(command: Command) -> Iterator[str]:
             alias = word.partition("!")
             if alias[1] and (not alias[0] or alias[0].endswith("=")):
                 yield from _of_text(alias[2])
+
+
+def _empties_files(command: Command) -> bool:
+    name, words = program_named(command.argv[0]), command.argv[1:]
+    if name == "sed":
+        return any(word.startswith(("-i", "--in-place")) for word in words) and not _DELETES_ALL.isdisjoint(words)
+    if name == "tee":
+        return bool(_FED_NOTHING.search(command.text)) and not {"-a", "--append"}.intersection(words)
+    return command.argv in _PRINT_NOTHING and bool(_EMPTIES.search(command.text))
+
+
+def removed(action: Action) -> tuple[PathAccess, ...]:
+    """Return the single files that commands remove by name. The removal of several, or of a folder, is in `destroys`."""
+    commands = [facet for facet in action.all_facets() if isinstance(facet, Command)]
+    removals = [each for each in commands if program_named(each.argv[0]) in _REMOVES and not [*losses(each.argv)]]
+    return tuple(path for each in removals for path in each.paths if path.access is Access.WRITE)
+
+
+def publications(action: Action) -> tuple[str, ...]:
+    """Return the commands that publish for good, each in its first words."""
+    lines: list[Sequence[str]] = []
+    for facet in action.all_facets():
+        lines += [facet.argv] if isinstance(facet, Command) else facet.commands if isinstance(facet, Opaque) else []
+    first_words = (" ".join((program_named(line[0]), *line[1:3])) for line in lines if line)
+    matches = (_PUBLISHES.match(words) for words in first_words)
+    return tuple(dict.fromkeys(match.group() for match in matches if match))
 
 
 def _obeys_what_it_is_fed(command: Command) -> bool:

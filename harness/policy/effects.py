@@ -23,11 +23,13 @@ from harness.actions import (
 )
 from harness.paths import is_within
 from harness.policy.built_in import is_protected
+from harness.policy.git_data import runs_hooks_at_most, writes_git
 from harness.policy.granted_programs import CACHES, owned_caches
-from harness.policy.hosts import HostPattern, Reach, meet
+from harness.policy.hosts import HostPattern, Reach, is_loopback, meet
 from harness.policy.openings import hooks_of, places_of, reach_of, socket_of
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record, replace
+from harness.regex import regex
 
 DEFAULT_WRITE = (".",)
 """Default writable places of a command that a person approved: the workspace."""
@@ -45,6 +47,7 @@ _HOLDS_GIT = frozenset((".", ".git"))
 """Places with the repository. A command that may write one of them may write the repository's data elsewhere too."""
 MOST_CHANGES = 50
 """Maximum number of protected places that one approval opens by name."""
+_TMP = regex(r"^(?:/var)?/tmp")
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 _GUESSED = (Act.RUNS, Act.UNKNOWN)
 """Acts that may have any effect on their operands, or none."""
@@ -211,7 +214,7 @@ def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[
     return write, _reach_in(rule.opens.reach, other_tables)
 
 
-def effects_of(
+def effects_of(  # noqa: PLR0913 - the facts of one call, each named where it is passed
     parts: Sequence[Facet],
     *,
     autos: Collection[Rule],
@@ -220,6 +223,8 @@ def effects_of(
     tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
     named_hosts: Sequence[HostPattern] = (),
+    own_tmp: bool = False,
+    beside_servers: bool = False,
 ) -> Effects:
     """Return the effects of an action. `parts` are its facets and the operands of its commands.
 
@@ -227,7 +232,7 @@ def effects_of(
     that need approval: all parts of a call with a question, except those covered by a grant of a program inside walls.
     `open_ended` is set if a person or a default, not a rule, permits a part without a model. Such a command gets the
     policy's general grants. Whoever approves, a fully modelled part gets only its own effects, and a declared tool at
-    most the declared ones. `named_hosts` are those of policy.named_hosts.
+    most the declared ones. `named_hosts` are those of policy.named_hosts, `own_tmp` and `beside_servers` those of the action.
 
     INVARIANT: an approval opens only what the approved parts are known to need. A granted program gets its grant alone.
     """
@@ -267,21 +272,26 @@ def effects_of(
     if walled:
         written = [path for path in written if any(path is part for part in asked_parts)]
     granted: list[str] = []
-    network, hosts = False, dict[str, None]()
+    network, hosts, meets_servers = False, dict[str, None](), False
     for rule in autos:
         write, reach = _granted_by_rule(rule, tables)
         granted += write
         network = network or reach is None
         hosts |= dict.fromkeys(reach or ())
+    gives_git = ".git" in granted
     if open_ended:
         granted += (*sandbox.write, *sandbox.caches_of(parts))
     if not _HOLDS_GIT.isdisjoint(granted):
         granted += [place for part in parts if isinstance(part, Command) for place in part.opens]
     if open_ended or asked_parts:
         reaches = [sandbox.reach_for(reach_of(part)) for part in beyond]
+        meets_servers = beside_servers and not hosts and any(reaches) and all(map(is_loopback, reaches))
+        if meets_servers:
+            reaches = []  # the servers are in the network of the walls, which an opening of hosts would leave
         network = network or None in reaches
         hosts |= dict.fromkeys(host for reach in reaches for host in reach or ())
     socket = next(filter(None, map(socket_of, beyond)), "")
+    changes = _protected_changes(parts, asked_parts)
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     required = walled or sandbox.required is not None
     enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
@@ -297,8 +307,11 @@ def effects_of(
         hide=sandbox.hide,
         shows_tracked=any(isinstance(part, Command) and part.argv[0] == "git" for part in parts),
         keep=tuple(keep),
-        changes=_protected_changes(parts, asked_parts),
+        changes=changes,
+        writes_git=gives_git or any(map(writes_git, parts)) or any(is_within(name, ".git") for name in changes),
         enforcement=Enforcement.OFF if unconfined else enforcement,
+        own_tmp=own_tmp,
+        meets_servers=meets_servers and not network,
         sockets=bool(socket),
         socket=socket,
         unasked=not asked_parts,
@@ -310,8 +323,13 @@ def _is_outside(path: PathAccess) -> bool:
 
 
 def _protected_changes(parts: Sequence[Facet], asked_parts: Sequence[Facet]) -> tuple[str, ...]:
-    """Return the names of the protected places that the parts maintain, or that the approved parts certainly write."""
-    names = [name for part in parts for name in places_of(part)]
+    """Return the names of the protected places that the parts maintain, or that the approved parts certainly write.
+
+    INVARIANT: without a question, no place is opened to code that does not maintain it itself.
+    """
+    maintained = [(part, tuple(places_of(part))) for part in parts]
+    is_alone = all(names or is_bounded(part) or runs_hooks_at_most(part) for part, names in maintained)
+    names = [name for _, each in maintained for name in each] if asked_parts or is_alone else []
     names += [name for part in asked_parts for name in hooks_of(part)]
     for path in _surely_written(asked_parts):
         if path.access is not Access.READ and path.place in (Place.INSIDE, Place.ROOT):
@@ -335,7 +353,11 @@ def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
 
 
 def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
+    return tuple(dict.fromkeys(_place(path) for path in paths if path.access is not other))
+
+
+def _place(path: PathAccess) -> str:
+    return _TMP.sub("$TMPDIR", path.real, 1) if path.place is Place.TEMPORARY else path.real
 
 
 def is_bounded(facet: Facet) -> bool:

@@ -135,8 +135,10 @@ class _Question:
             problems[place] = "a part of the call needs approval each time"
             del patterns[place]
         granted = tuple(dict.fromkeys(patterns.values()))
-        unsound = self._unsound(granted, patterns.keys()) if granted else next(iter(problems.values()))
-        if unsound:
+        after = self._judged_with(granted) if granted else next(iter(problems.values()))
+        if isinstance(after, str):
+            return after
+        if unsound := self._unsound(after, patterns.keys()):
             return unsound
         if name == _EXACT and any(pattern.path for pattern in granted):  # a file's grant covers any later content
             name = "; ".join(pattern.name for pattern in granted)
@@ -144,7 +146,11 @@ class _Question:
             name=name,
             patterns=granted,
             session_only=any(pattern.path == EVERYTHING or pattern.of_tool for pattern in granted),
-            asked_still=tuple(describe_facet(self._verdict.facets[place].facet) for place in problems),
+            asked_still=tuple(
+                describe_facet(self._verdict.facets[place].facet)
+                for place in problems
+                if after.facets[place].decision is not Decision.AUTO  # walls may decide about it once a grant holds
+            ),
         )
 
     def _useless(self, granted: Collection[int], problems: Collection[int]) -> Sequence[int]:
@@ -282,13 +288,19 @@ class _Question:
         access = (Access.READ, Access.WRITE) if edits or path.access is not Access.READ else (Access.READ,)
         return GrantPattern(tools=tools, path=f"/{path.names[-1]}", access=access)
 
-    def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
-        """Return the reason why these grants would not have the promised effect, or an empty string."""
+    def _judged_with(self, patterns: Sequence[GrantPattern]) -> Verdict | str:
+        """Return the verdict on the call with these grants, or the reason why one of them is no valid rule."""
         grants = [session_grant("grant", pattern) for pattern in patterns]
         for grant in grants:
             if problem := rule_problem(grant.rule):
                 return problem[1]
-        after = evaluate(with_grants(self._policy, grants), self._action)
+        return evaluate(with_grants(self._policy, grants), self._action)
+
+    def _unsound(self, after: Verdict, places: Collection[int]) -> str:
+        """Return the reason why grants do not have the promised effect on these parts, or an empty string.
+
+        `after` is the verdict with the grants.
+        """
         for place in places:
             if after.facets[place].decision is not Decision.AUTO:
                 return f"{after.facets[place].by} would ask anyway"

@@ -59,6 +59,11 @@ class HostPattern(Record):
         return host == self.host or (self.host == LOCALHOST and host in LOOPBACK)
 
 
+def is_loopback(reach: Reach) -> bool:
+    """Return whether all hosts of `reach` are this machine."""
+    return reach is not None and all(host_pattern(host).host in (LOCALHOST, *LOOPBACK) for host in reach)
+
+
 def host_pattern(text: str) -> HostPattern:
     """Return the pattern that a policy writes as `text`. Raises ValueError, whose text describes the problem."""
     if text.strip("*.") == "":

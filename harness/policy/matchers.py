@@ -71,7 +71,9 @@ class FileMatcher(Matcher):
         """Return whether it covers a path."""
         if path.place not in _COVERED or not self._accounts_for(path.access) or not path.is_whole:
             return False
-        return not self._excepts(path) and self.patterns.covers((*path.names, *path.below))
+        # Patterns cover no absolute name, and no other file of the session's own `/tmp` can be meant.
+        names = [name.lstrip("/") for name in path.names] if path.place is Place.TEMPORARY else path.names
+        return not self._excepts(path) and self.patterns.covers((*names, *path.below))
 
     def _accounts_for(self, access: Access) -> bool:
         """Return whether `self.access` has this access. An operand that may be read or written needs both."""

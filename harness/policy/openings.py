@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import Act, Command, Facet, Opaque, ToolUse
+from harness.policy.git_data import places_of_git, sets_config
 from harness.policy.granted_programs import fetches
 from harness.policy.hosts import USUAL_PORTS, Reach, canonical_host, host_patterns, shown_host, split_port
-from harness.programs.runners import is_one_of, name_of
+from harness.programs.runners import from_subcommand, is_one_of, name_of
 from harness.regex import regex
 
 _PYTHON = "pypi.org files.pythonhosted.org"
@@ -59,12 +60,15 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 }
 """Hosts that another host sends a download to."""
 _GITHUB = ("github.com", "api.github.com", "uploads.github.com")
-_REACHES = frozenset(
-    "ssh scp sftp nc ncat netcat telnet ftp dig nslookup host ping traceroute mtr whois glab aws gcloud az kubectl helm "
-    "terraform tofu pulumi ansible ansible-playbook psql pg_dump mysql mysqldump redis-cli mongosh apt apt-get aptitude dnf "
-    "yum apk brew conda mamba micromamba vercel netlify heroku fly flyctl firebase wrangler snap flatpak".split()
+ONLINE = frozenset(
+    "ssh scp sftp ftp telnet nc ncat netcat ping dig nslookup host glab apt apt-get dnf yum apk brew snap flatpak".split()
 )
-"""Programs that do nothing without a network, whose hosts are unknown."""
+"""Programs of which nearly each command needs a network, whose hosts are unknown."""
+_REACHES = ONLINE | frozenset(
+    "traceroute mtr whois aws gcloud az kubectl helm terraform tofu pulumi ansible ansible-playbook psql pg_dump mysql "
+    "mysqldump redis-cli mongosh aptitude conda mamba micromamba vercel netlify heroku fly flyctl firebase wrangler".split()
+)
+"""Programs that do little without a network, whose hosts are unknown."""
 _DAEMONS: Mapping[str, str] = {
     **dict.fromkeys("docker docker-compose docker-buildx compose".split(), "docker"),
     **dict.fromkeys("podman podman-compose nerdctl buildah".split(), "the container engine"),
@@ -76,10 +80,6 @@ _LOCAL_DAEMON = frozenset(("docker", "docker-compose", "docker-buildx", "compose
 """Programs of `_DAEMONS` that leave the network to their daemon."""
 
 _GIT_TALKS = frozenset("push fetch pull clone ls-remote submodule lfs svn send-email fetch-pack send-pack".split())
-_GIT_CONFIGURES = frozenset("branch switch checkout remote rebase".split())
-"""Subcommands of git that note a branch or a remote in `.git/config`."""
-_GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"))
-_GIT_UPSTREAM = ("-u", "--set-upstream")
 _INSTALLS = frozenset("pip pip3 uv poetry pdm pipenv".split())
 _CHANGES_VENV = frozenset("install uninstall sync add remove lock update upgrade venv".split())
 """Subcommands of the programs in `_INSTALLS` that change the virtual environment."""
@@ -123,7 +123,7 @@ def places_of(part: Facet) -> Iterator[str]:
     for words in words_of(part):
         name = name_of(words[0])
         if name == "git":
-            yield from _places_of_git(git_words(words))
+            yield from places_of_git(from_subcommand(words))
         elif (
             (name in _INSTALLS and not _CHANGES_VENV.isdisjoint(words[1:3]))
             or name == "virtualenv"
@@ -135,9 +135,11 @@ def places_of(part: Facet) -> Iterator[str]:
 
 
 def hooks_of(part: Facet) -> Iterator[str]:
-    """Yield the names of hook folders that the command installs programs in. Only a user can open them."""
+    """Yield the names of places in which the command installs programs, such as hooks. Only a user can open them."""
     for words in words_of(part):
-        plain_words = git_words(words)[:2] if name_of(words[0]) == "git" else words[:2]
+        plain_words = from_subcommand(words)[:2] if name_of(words[0]) == "git" else words[:2]
+        if plain_words[:1] == ("config",) and name_of(words[0]) == "git" and sets_config(from_subcommand(words)[1:]):
+            yield ".git/config"
         if plain_words[:2] == ("lfs", "install"):
             yield from (".git/hooks", ".git/config")
         elif (name_of(words[0]), *words[1:2]) in _HOOK_WORDS:
@@ -152,7 +154,7 @@ def runs_repository_code(command: Command) -> bool:
     for words in words_of(command):
         name = name_of(words[0])
         if name == "git":
-            subcommand, *rest = git_words(words) or ("",)
+            subcommand, *rest = from_subcommand(words) or ("",)
             names_program = any(_is_git_program(word) for word in rest)
             has_letter = subcommand in _GIT_PROGRAM_LETTER and any(word.startswith("-u") for word in rest)
             if names_program or has_letter or (subcommand in _GIT_TALKS and any(map(_is_folder, rest))):
@@ -193,18 +195,10 @@ def words_of(part: Facet) -> Iterator[tuple[str, ...]]:
             yield words[2:] if is_module and words[2] in _REGISTRIES else words
 
 
-def git_words(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a git command from its subcommand on, without git's own options."""
-    place = 1
-    while place < len(words) and words[place].startswith("-"):
-        place += 2 if words[place] in _GIT_VALUES else 1
-    return tuple(words[place:])
-
-
 def _reach_of_words(words: tuple[str, ...], command: Command | None) -> Reach:
     name = name_of(words[0])
     if name == "git":
-        return _reach_of_git(git_words(words), command)
+        return _reach_of_git(from_subcommand(words), command)
     if name in _LOCAL_DAEMON:
         return ()
     if name in _REGISTRIES:
@@ -299,19 +293,3 @@ def _joined(reaches: Iterator[Reach]) -> Reach:
             return None
         hosts |= dict.fromkeys(reach)
     return tuple(hosts)
-
-
-def _places_of_git(words: Sequence[str]) -> Iterator[str]:
-    subcommand, rest = (words[0] if words else ""), words[1:]
-    if subcommand in ("init", "clone", "submodule"):
-        yield ".git"
-    elif subcommand == "worktree":
-        yield ".git/worktrees"
-    elif subcommand in _GIT_CONFIGURES or (subcommand in ("push", "fetch", "pull") and _sets_upstream(rest)):
-        yield ".git/config"
-        if subcommand == "rebase":
-            yield ".git/rebase-merge"
-
-
-def _sets_upstream(words: Sequence[str]) -> bool:
-    return any(word in _GIT_UPSTREAM or (word[:1] == "-" and word[:2] != "--" and "u" in word) for word in words)

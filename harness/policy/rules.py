@@ -260,6 +260,10 @@ class Rule(Record):
 
 
 def _is_here(path: PathAccess) -> bool:
-    """Return whether a tool's path is in the workspace. The workspace folder itself counts only for reading."""
-    is_inside = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
+    """Return whether a tool's path is in the workspace or the session's own `/tmp`.
+
+    The workspace folder itself counts only for reading.
+    """
+    is_inside = path.place in (Place.INSIDE, Place.TEMPORARY)
+    is_inside = is_inside or (path.place is Place.ROOT and path.access is Access.READ)
     return is_inside and path.is_whole

@@ -29,10 +29,11 @@ from harness.actions import (
 from harness.policy.built_in import Severity, inspect_facet, names_protected
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, effects_of, is_bounded
+from harness.policy.loose_commands import only_prepares, programs_in
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
-from harness.policy.walls_fit import only_prepares, programs_in, unfit, walls_decide
+from harness.policy.walls_fit import unfit, walls_decide
 from harness.policy.walls_here import COMPLETE, WallsHere
 from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
@@ -103,10 +104,14 @@ class Verdict(Record):
 
     @property
     def deciding(self) -> FacetVerdict:
-        """The first facet with the decision of the whole. Facets with an informative source come before others."""
+        """The first facet with the decision of the whole.
+
+        A facet that needs the walls comes before others, and one with an informative source before others.
+        """
         strictest = [facet for facet in self.facets if facet.decision is self.decision]
         order = (Source.DEFAULT, Source.MODEL, Source.COVERED)  # less and less informative
-        return min(strictest, key=lambda facet: order.index(facet.source) + 1 if facet.source in order else 0)
+        place = {source: number for number, source in enumerate(order, 1)}
+        return min(strictest, key=lambda facet: (not facet.in_walls, place.get(facet.source, 0)))
 
     @property
     def shown(self) -> tuple[FacetVerdict, ...]:
@@ -205,6 +210,8 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
         tables=policy.sandbox_tables,
         keep=policy.guarded,
         named_hosts=judge.named_hosts,
+        own_tmp=action.own_tmp,
+        beside_servers=action.beside_servers,
     )
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not _is_held_by_walls(action, verdict):
@@ -831,6 +838,6 @@ def _from_opaque(facet: Opaque) -> FacetVerdict:
         decision=Decision.CONFIRM,
         source=Source.OPAQUE,
         reason=f"not plainly understood: {facet.reason} at column {facet.column}",
-        hint="Plain commands joined by && or | are understood, also behind `cd FOLDER &&`.",
+        hint=facet.hint or "Plain commands joined by && or | are understood, also behind `cd FOLDER &&`.",
         by="built-in opaque",
     )

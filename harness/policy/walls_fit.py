@@ -8,53 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.actions import REACHES_NETWORK, Access, Act, Action, Command, Facet, Opaque, PathAccess, Place
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.policy.destruction import destroys
-from harness.policy.granted_programs import LEAVES, acts_elsewhere, fetches_packages, leaves_workspace
+from harness.policy.git_data import (
+    beside_code,
+    changed_history,
+    loosely_changed_histories,
+    losses_by_git,
+    lost_history,
+    writes_into_git,
+)
+from harness.policy.granted_programs import acts_elsewhere, fetches_packages, leaves_workspace
+from harness.policy.loose_commands import programs_in
+from harness.policy.openings import ONLINE
 from harness.policy.walls_here import Undo
-from harness.programs.catalog import only_reads
-from harness.programs.losses import losses, program_named
-from harness.programs.runners import WRAPPERS, name_of
+from harness.programs.runners import name_of
 from harness.record import replace
 from harness.regex import regex
 
-GIT_HISTORY = "cannot be undone: git history"
-"""Reason for a command that changes a repository's commits, branches or settings."""
 _SYSTEM = tuple("/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /var/lib /var/cache /var/www".split())
 """Folders of the system, which every command inside the walls can read."""
 _SECRETS_OF_SYSTEM = tuple(
     "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh /etc/ssl/private".split()
 )
-_KEEPS_HISTORY = frozenset(
-    "add rm mv restore clean apply status log diff show blame grep ls-files ls-tree rev-parse describe check-ignore "
-    "cat-file shortlog archive format-patch for-each-ref merge-base rev-list name-rev var help version".split()
-)
-"""Subcommands of git that leave commits, branches and settings as they are. Some change files or the index."""
-_CHANGES_HISTORY = frozenset(
-    "commit reset rebase merge stash branch checkout switch tag cherry-pick am revert update-ref gc reflog".split()
-)
-"""Subcommands of git that change commits or branches, for text whose commands are not known."""
-_GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
-"""Global options of git with their value in the next word."""
-_TAKES_IGNORED = regex(r"-[a-zA-Z]*[xX]")
-"""Options of `git clean` that also remove ignored files."""
 _PLAIN_PATH = regex(r"[\w./~@%+,:=-]+")
 """Words that look like a path. A script of sed or a line of code rarely does."""
 _LOOPBACK = regex(r"(?:localhost|127\.0\.0\.1)(?::\d+)?")
-_REACHES = frozenset(
-    "curl wget ssh scp sftp rsync ftp telnet nc ncat netcat socat ping dig nslookup host gh glab apt apt-get dnf yum apk brew "
-    "pacman zypper snap flatpak".split()
-)
+_REACHES = ONLINE | frozenset("curl wget rsync socat gh pacman zypper".split())
 """Programs that mostly need the network. In text that could not be parsed, their names count."""
-_SHELL_WORDS = frozenset(
-    "source . cd pushd popd set shopt export unset local declare typeset readonly alias true false : echo printf [ [[ test "
-    "wait sleep trap shift return exit if then else elif fi for in do done while until case esac select "
-    "function { } ! time".split()
-)
-"""Words of the shell that start no other program."""
-
-
-_PLAIN_WRAPPERS = WRAPPERS - LEAVES - {"ssh", "bunx", "npx", "pnpx", "uvx"}
 
 
 def unfit(action: Action, part: Facet, undo: Undo, *, reaches: bool, any_words: bool) -> str:
@@ -66,15 +47,14 @@ def unfit(action: Action, part: Facet, undo: Undo, *, reaches: bool, any_words: 
     match part:
         case Command():
             reason = _leaves(part, reaches=reaches) or (_beyond_workspace(part) if any_words else "")
-            return reason or next(_beyond_undo(action, part, undo, reaches=reaches), "")
         case Opaque():
             reason = next(_loosely_leaves(part, reaches=reaches, any_words=any_words), "")
-            return reason or next(_beyond_undo(action, part, undo, reaches=reaches), "")
         case PathAccess():
             is_here = part.place in (Place.INSIDE, Place.TEMPORARY) or part.access is Access.READ
             return ("" if is_here else f"{part.written} is outside") or next(_left_out((part,), undo), "")
         case _:
             return "the walls are for commands"
+    return reason or beside_code(action, part) or next(_beyond_undo(action, part, undo, reaches=reaches), "")
 
 
 def beyond_undo(action: Action, undo: Undo) -> tuple[str, ...]:
@@ -83,8 +63,10 @@ def beyond_undo(action: Action, undo: Undo) -> tuple[str, ...]:
     for part in action.facets:
         if isinstance(part, Command | Opaque):
             reasons |= dict.fromkeys(_beyond_undo(action, part, limits, reaches=False))
-        if isinstance(part, Command) and part.act is not Act.WRITES and _changes_history(part.argv):
-            reasons[GIT_HISTORY] = None
+            if any(map(writes_into_git, part.paths)):
+                reasons[lost_history("git")] = None
+        if isinstance(part, Command) and part.act is not Act.WRITES and (reason := changed_history(part.argv)):
+            reasons[reason] = None
     return tuple(reasons)
 
 
@@ -93,7 +75,7 @@ def _is_of_system(path: PathAccess) -> bool:
     is_secret = any(
         is_within(path.real, secret) or (path.tree and is_within(secret, path.real)) for secret in _SECRETS_OF_SYSTEM
     )
-    return not is_secret and any(is_within(path.real, folder) for folder in _SYSTEM)
+    return not is_secret and is_within_any(path.real, _SYSTEM)
 
 
 def walls_decide(part: Command | Opaque, path: PathAccess) -> bool:
@@ -141,21 +123,7 @@ def _beyond_workspace(command: Command) -> str:
         return ""
     if reason := acts_elsewhere(command):
         return reason
-    changes_history = command.act is not Act.WRITES and _changes_history(command.argv)
-    return GIT_HISTORY if changes_history else ""
-
-
-def _changes_history(words: Sequence[str]) -> bool:
-    """Return whether words are a git command that changes commits, branches or settings."""
-    if not words or program_named(words[0]) != "git":
-        return False
-    position = 1
-    while position < len(words) and words[position].startswith("-"):
-        position += 2 if words[position] in _GIT_VALUES else 1
-    verb = words[position] if position < len(words) else "help"
-    if verb == "checkout":
-        return not any("of paths" in sentence for sentence in losses(words))
-    return verb not in _KEEPS_HISTORY
+    return changed_history(command.argv) if command.act is not Act.WRITES else ""
 
 
 def _loosely_leaves(part: Opaque, *, reaches: bool, any_words: bool) -> Iterator[str]:
@@ -170,45 +138,10 @@ def _loosely_leaves(part: Opaque, *, reaches: bool, any_words: bool) -> Iterator
             yield REACHES_NETWORK
         if reason := leaves_workspace(command) or (acts_elsewhere(command) if any_words else ""):
             yield reason
-        if any_words and _changes_history(words):
-            yield GIT_HISTORY
-    if any_words and _may_be_git(part):
-        yield GIT_HISTORY
-
-
-def _may_be_git(text: Opaque) -> bool:
-    """Return whether text that could not be parsed may put together a git command that changes history."""
-    words = {program_named(word) for command in text.commands for word in command}
-    without_verb = any(program_named(command[0]) == "git" and len(command) == 1 for command in text.commands if command)
-    return "git" in words and (without_verb or not words.isdisjoint(_CHANGES_HISTORY))
-
-
-def programs_in(text: Opaque) -> list[tuple[str, ...]]:
-    """Return the commands of text that could not be parsed, loosely split, without those that only read."""
-    return [words for words in map(_after_shell_words, text.commands) if words and not only_reads(words)]
-
-
-def only_prepares(text: Opaque) -> bool:
-    """Return whether a text begins with a builtin that changes the folder or the variables of later commands."""
-    return text.text.split(maxsplit=1)[:1] in (["cd"], ["source"], ["."], ["export"], ["pushd"], ["popd"])
-
-
-def _after_shell_words(words: Sequence[str]) -> tuple[str, ...]:
-    """Return loosely split words without the words of the shell, wrappers and their options at the beginning.
-
-    Empty if no program follows.
-    """
-    if not words or words[0] in ("source", ".", "cd", "echo", "printf"):
-        return ()
-    position = 0
-    while position < len(words) and (
-        words[position] in _SHELL_WORDS
-        or name_of(words[position]) in _PLAIN_WRAPPERS
-        or (position > 0 and (words[position].startswith("-") or words[position].isdigit()))
-        or "=" in words[position]
-    ):
-        position += 1
-    return tuple(words[position:])
+        if any_words and (reason := changed_history(words)):
+            yield reason
+    if any_words:
+        yield from loosely_changed_histories(part)
 
 
 def _beyond_undo(action: Action, part: Command | Opaque, undo: Undo, *, reaches: bool) -> Iterator[str]:
@@ -219,13 +152,8 @@ def _beyond_undo(action: Action, part: Command | Opaque, undo: Undo, *, reaches:
     if undo.missing or reaches:
         yield from destroys(action)
     yield from _left_out(part.paths, undo)
-    for words in (part.argv,) if isinstance(part, Command) else part.commands:
-        start = next((place for place, word in enumerate(words) if program_named(word) == "git"), len(words))
-        git_words = words[start:]
-        if _changes_history(git_words) and any(losses(git_words)):
-            yield GIT_HISTORY
-        elif git_words[1:2] == ("clean",) and any(map(_TAKES_IGNORED.match, git_words)):
-            yield "cannot be undone: files that git ignores"
+    lines = (part.argv,) if isinstance(part, Command) else part.commands
+    yield from filter(None, map(losses_by_git, lines))
 
 
 def _left_out(paths: Sequence[PathAccess], undo: Undo) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.process.command import STANDARD_PACE, Ended, Pace, run_group
+from harness.process.command import STANDARD_PACE, Pace, run_group
+from harness.process.ended import Ended
 from harness.process.start import Launch, becoming, find_bash
 from harness.record import Record
 

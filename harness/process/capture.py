@@ -213,23 +213,31 @@ def _end(text: str, max_characters: int) -> str:
     return text[newline + 1 :] if newline >= 0 else text[start:].lstrip("\ufffd")
 
 
-KEPT_BYTES = 16_384
-"""Maximum number of bytes kept between deliveries. Older bytes are dropped and counted."""
+FIRST_BYTES, KEPT_BYTES = 4_096, 16_384
+"""Numbers of bytes kept: from the beginning of an output, and between deliveries. Others are dropped and counted."""
 
 
 class Live:
-    """Passes new output to an observer as readable text."""
+    """Passes new output to an observer as readable text. The beginning and the end of an output always get there."""
 
     def __init__(self, observer: Callable[[str], None]) -> None:
         """Initialize. `observer` gets the text; its exceptions are ignored."""
         self._observer = observer
         self._lock = allocate_lock()
+        self._room = FIRST_BYTES
+        self._first = b""
+        """Bytes before `_pending` that were not delivered yet, and are never dropped."""
         self._pending = b""
         self._dropped = 0
+        """Number of bytes dropped between `_first` and `_pending`."""
 
     def add(self, block: bytes) -> None:
         """Add the next bytes. Never waits for the observer."""
         with self._lock:
+            if self._room:
+                self._first += block[: self._room]
+                first, block = block[: self._room], block[self._room :]
+                self._room -= len(first)
             pending = self._pending + block[-KEPT_BYTES:]
             self._dropped += len(self._pending) + len(block) - len(pending[-KEPT_BYTES:])
             self._pending = pending[-KEPT_BYTES:]
@@ -237,14 +245,19 @@ class Live:
     def deliver(self, *, last: bool) -> None:
         """Pass the new text to the observer: only whole lines if there are any, or everything if `last`."""
         with self._lock:
-            end = len(self._pending) if last else _complete_length(self._pending)
-            raw, self._pending = self._pending[:end], self._pending[end:]
-            dropped, self._dropped = self._dropped, 0
+            first, dropped = self._first, self._dropped
+            pending = self._pending if dropped else first + self._pending
+            end = len(pending) if last else _complete_length(pending)
+            raw, rest = pending[:end], pending[end:]
+            self._first, self._pending = (b"", rest) if dropped else (rest, b"")
+            self._dropped = 0
         if not raw and not dropped:
             return
         text = readable(raw)
         if dropped:
-            text = f"[... {dropped:,} bytes not shown ...]\n{text}"
+            beginning = readable(first)
+            gap = "\n" if beginning and not beginning.endswith("\n") else ""
+            text = f"{beginning}{gap}[... {dropped:,} bytes not shown ...]\n{text}"
         try:
             self._observer(text)
         except Exception:  # noqa: BLE001, S110 - an error of the observer must not affect the command

@@ -18,6 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from harness.process.capture import Live
+from harness.process.ended import CommandEnding, Ended
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
@@ -35,30 +36,6 @@ LOOK_UP_SECONDS = 0.1
 """Seconds between checks by the waiting thread, since a signal right before a wait does not wake it."""
 BLOCK_BYTES = 1 << 18
 """Size of the pipe and of one read, in bytes. Twice as fast as the usual 64 KiB, and small enough for the cache."""
-
-
-class CommandEnding(Enum):
-    """The way in which a program ended."""
-
-    EXITED = "exited"
-    SIGNALLED = "signalled"
-    TIMED_OUT = "timed out"
-    INTERRUPTED = "interrupted"
-    UNKNOWN = "unknown"
-    """The status is lost: other code in this process waited for the child."""
-
-
-class Ended(Record):
-    """The end of a run."""
-
-    ending: CommandEnding
-    status: int | None
-    """The exit code, or the signal's number. `None` if it is unknown or harness ended the program."""
-    seconds: float
-    terminated: tuple[str, ...] = ()
-    """Names of the processes that still ran when the program had ended, and that were then ended."""
-    surviving: tuple[str, ...] = ()
-    """Names of the processes that could not be killed: those of another user, or inside the kernel."""
 
 
 class TakesOutput(Protocol):
@@ -102,6 +79,7 @@ def run_group(
     live: Live | LentTerminal | None = None,
     stops: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
+    on_start: Callable[[], None] | None = None,
 ) -> Ended:
     """Run a bash in a new session and return its end.
 
@@ -112,7 +90,7 @@ def run_group(
     one without the grace period. It is not raised, but the ending reports it. `stops` returns the number of stop
     requests by the user, for a caller in which KeyboardInterrupt is raised only once or on another thread. `live`
     receives the output on this thread, ten times a second. If the user's terminal is lent to the program, `live` is
-    that terminal.
+    that terminal. `on_start` is called on another thread once the command has begun.
 
     Raises NotConfinedError if the program could not be confined, OSError or ValueError if it cannot be started,
     ChildProcessError if SIGCHLD is ignored: the kernel would then reuse the program's number as soon as it ends.
@@ -128,7 +106,7 @@ def run_group(
 
     def work() -> None:
         try:
-            results.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
+            results.append(_run(launch, seconds, (output, errors), live, interrupt, pace, on_start))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             results.append(error)
         finally:
@@ -185,6 +163,7 @@ def _run(
     live: Live | LentTerminal | None,
     interrupt: int,
     pace: Pace,
+    on_start: Callable[[], None] | None,
 ) -> Ended:
     started = time.monotonic()
     adopt_orphans()
@@ -196,6 +175,8 @@ def _run(
             process, pipes = _start(replace(launch, environment=variables, descriptors=descriptors), sinks)
             group = _Group(process, pipes, interrupt, live, survivors, pace)
             latch.lift()
+        if on_start is not None:
+            on_start()
     except BaseException:
         survivors.close()
         raise

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from harness.actions import Effects
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.programs.variables import PASSED
 
 QUIET = (
@@ -165,7 +165,7 @@ def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
     return {
         name: f"{temporary}/{name.lower()}"
         for name, place in _CACHE_VARIABLES.items()
-        if not any(is_within(place, granted) for granted in effects.granted)
+        if not is_within_any(place, effects.granted)
     }
 
 

@@ -21,7 +21,7 @@ from typing import NoReturn
 import harness
 from harness.digest import digest_of
 from harness.errors import ChangedCodeError, GateError
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.safe_files import read_regular
 
 NOTED = (".py", ".so", ".pth", ".toml", ".pem")
@@ -43,7 +43,7 @@ class OwnCode:
         """Initialize with the places that modules are imported from."""
         self._package = _package()
         entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
-        if not any(is_within(self._package, entry) for entry in entries):
+        if not is_within_any(self._package, entries):
             entries[self._package] = None
         self._places = {entry: os.path.realpath(entry) for entry in entries}
         self._prefix = os.path.realpath(sys.prefix) if sys.prefix != sys.base_prefix else ""

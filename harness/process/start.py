@@ -70,8 +70,8 @@ class Starter(Protocol):
     """A process that starts programs for the harness."""
 
     @property
-    def adopter(self) -> int:
-        """Number of the process that becomes the parent of the program's orphans."""
+    def parents(self) -> tuple[int, ...]:
+        """Numbers of the processes that become parents of the program's processes."""
         ...
 
     def start(self, launch: Launch, streams: Sequence[int]) -> StartedElsewhere:
@@ -169,7 +169,7 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
     Raises NotConfinedError without walls, OSError or ValueError if the program cannot be started.
     """
     if launch.starter is not None:
-        return _by_starter(launch, launch.starter, (stdin, output, output if errors is None else errors))
+        return start_elsewhere(launch, launch.starter, (stdin, output, output if errors is None else errors))
     import subprocess
 
     def popen() -> Popen[bytes]:
@@ -194,8 +194,11 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
     return Child(_on_a_thread_that_ends(launch.confine, popen))
 
 
-def _by_starter(launch: Launch, starter: Starter, streams: Sequence[int]) -> StartedProgram:
-    """Have a program started, and serve its network before it begins."""
+def start_elsewhere(launch: Launch, starter: Starter, streams: Sequence[int]) -> StartedProgram:
+    """Have a program started by `starter` with these standard streams, and serve its network.
+
+    Raises NotConfinedError without walls, OSError if the program cannot be started.
+    """
     process = starter.start(launch, streams)
     if launch.network is not None and process.door is not None:
         try:

@@ -9,8 +9,8 @@ descend from children of the harness (hardening.adopt_orphans). Such a child bel
   or has the walls of the command, if the command is confined and this process is not;
 - or if no other command runs in this process, and the child hides, so that this cannot be determined.
 
-A command in namespaces of its own has another adopter than the harness: the first process of its namespace. It stays
-the child of the process that started it. Its other processes are found among the children of that adopter.
+A command in namespaces of its own is the child of the keeper, which started it, and its orphans become children of the
+first process of its namespace. Its processes are found among the children of these two.
 
 A child from before the command never belongs to it. Neither does one without these signs, such as the guard or a
 process of a program that uses harness as a library. Only processes of the command are signalled and reaped.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 import signal
 from _thread import allocate_lock
+from collections.abc import Sequence
 
 from harness.process import procfs
 from harness.process.guard import guard, marked
@@ -44,12 +45,12 @@ _lock = allocate_lock()
 class Survivors:
     """The processes of one command, from before its start until the last has ended."""
 
-    def __init__(self, *, confined: bool, adopter: int = 0) -> None:
+    def __init__(self, *, confined: bool, parents: Sequence[int] = ()) -> None:
         """Record the children that exist before the command. `close` must be called later.
 
-        `adopter` is the process that becomes the parent of orphans (0: this process).
+        `parents` are the processes that become parents of processes of the command (default: this process).
         """
-        self._adopter = adopter or os.getpid()
+        self._parents = tuple(parents) or (os.getpid(),)
         self.mark = new_mark()
         """Mark that identifies the command: see guard.marked and hardening.bound."""
         self._confined = confined
@@ -61,14 +62,14 @@ class Survivors:
             _running.add(self.mark)
         self._guard = guard()
         self._guard.announce(self.mark)
-        self._before = procfs.first_children(self._adopter)
+        self._before = self._numbers()
 
     @classmethod
     def of(cls, launch: Launch) -> Survivors:
         """Return the processes of a launch that will be started next."""
         starter = launch.starter
         confined = launch.confine is not None or bool(launch.prefix) or starter is not None
-        return cls(confined=confined, adopter=0 if starter is None else starter.adopter)
+        return cls(confined=confined, parents=() if starter is None else starter.parents)
 
     def started(self, leader: int, *, bounded: bool = True) -> None:
         """Record the command's first process, which leads its session and group, and set its limits and mark.
@@ -139,12 +140,14 @@ class Survivors:
         ]
 
     def _new(self) -> list[Process]:
-        """Return the children of the adopter that did not exist before the command, and the running first process.
+        """Return the children that did not exist before the command, and the running first process.
+
+        Left out are ended ones of another process, which alone can reap them.
 
         This is called at least twice a second (see command.REAP_SECONDS). So if an old child ends and its number is
         reused, the number is seen missing in between, and the new child does not count as the old one.
         """
-        numbers = procfs.first_children(self._adopter)
+        numbers = self._numbers()
         self._before &= numbers
         leader = {self._leader} - {0}
         numbers = numbers - leader if self._has_leader_ended else numbers | leader
@@ -152,8 +155,13 @@ class Survivors:
         return [
             process
             for process in processes
-            if process is not None and (process.parent == self._adopter or process.pid in leader)
+            if process is not None
+            and (process.parent in self._parents or process.pid in leader)
+            and not (process.has_ended and process.parent != os.getpid())
         ]
+
+    def _numbers(self) -> set[int]:
+        return set().union(*map(procfs.first_children, self._parents))
 
     def _reap_ended(self, child: Process) -> None:
         if not child.has_ended:

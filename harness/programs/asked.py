@@ -120,6 +120,38 @@ apk add, del, update, upgrade, fix, search, list, policy : changes net : TEXT...
 brew : changes net words : TEXT...
 
 # --- JavaScript
+pnpm-options = -h|--help -v|--version -s|--silent -r|--recursive --filter|-F=TEXT -w|--workspace-root --stream --parallel
+    --color --no-color --reporter=TEXT --loglevel=TEXT --if-present --no-bail --offline --prefer-offline
+    --workspace-concurrency=TEXT -C|--dir=FOLDER --registry=CODE --script-shell=CODE --node-options=CODE --config=CODE
+    --store-dir=WRITE_TREE
+yarn-options = -h|--help -v|--version -s|--silent --verbose --json --offline --non-interactive --no-progress --cwd=FOLDER
+    --use-yarnrc=CODE --script-shell=CODE --registry=CODE --cache-folder=WRITE_TREE --modules-folder=WRITE_TREE
+pnpm-changes = pnpm-options -D|--save-dev -P|--save-prod -O|--save-optional -E|--save-exact -g|--global -f|--force --dev
+    --prod --frozen-lockfile --no-frozen-lockfile --lockfile-only --no-lockfile --ignore-scripts --no-optional --latest -L
+    --shamefully-hoist --strict-peer-dependencies --fix-lockfile --depth=TEXT --json --long --dry-run --tag=TEXT
+yarn-changes = yarn-options -D|--dev -P|--peer -O|--optional -E|--exact -T|--tilde -W|--ignore-workspace-root-check --force
+    --frozen-lockfile --immutable --pure-lockfile --production --check-files --ignore-scripts --ignore-engines --latest
+    --mode=TEXT --depth=TEXT --pattern=TEXT -A|--all -R|--recursive
+pnpm : runs net : READ... : pnpm-options
+pnpm (alone) : runs net
+# Words after the name of a script are its arguments.
+pnpm test, t, start, stop, build, dev, lint, format, typecheck, type-check, check, clean, preview, serve, watch, coverage,
+    e2e : runs net words arguments=0 : TEXT...
+pnpm run, run-script, exec, dlx, create : runs net posix first arguments=1 : TEXT... : -s|--silent --if-present
+    -r|--recursive --parallel -q|--quiet
+pnpm install, i, add, remove, rm, uninstall, update, up, dedupe, import : runs net also=package.json,pnpm-lock.yaml :
+    TEXT... : pnpm-changes
+pnpm list, ls, why, outdated, audit, licenses, store, prune, rebuild, fetch, pack, publish, root, bin : runs net : TEXT... :
+    pnpm-changes
+yarn : runs net : READ... : yarn-options
+yarn (alone), install, add, remove, up, upgrade, upgrade-interactive, dedupe, import : runs net also=package.json,yarn.lock
+    : TEXT... : yarn-changes
+yarn test, t, start, stop, build, dev, lint, format, typecheck, type-check, check, clean, preview, serve, watch, coverage,
+    e2e : runs net words arguments=0 : TEXT...
+yarn run, exec, dlx, create, node, workspace, workspaces : runs net posix first arguments=1 : TEXT... : -s|--silent
+    --if-present -r|--recursive --parallel -q|--quiet
+yarn list, why, info, outdated, audit, licenses, config, cache, version, pack, publish, bin : runs net : TEXT... :
+    yarn-changes
 corepack/nvm/fnm/volta : runs net arguments=1 : TEXT... : -h|--help -v|--version --lts --latest --install-if-missing
     --default
 jest : runs net : READ... : -h|--help -v|--version -t|--testNamePattern=TEXT --testPathPattern|--testPathPatterns=TEXT
@@ -220,6 +252,55 @@ dart/flutter pub get, pub add, pub upgrade, pub outdated, pub run, pub global, p
     -o|--output=TEXT -l|--line-length=TEXT -t|--tags=TEXT -x|--exclude-tags=TEXT --dart-define=CODE --packages=CODE
     --local-engine=CODE
 
+# --- Tools of Python
+# isort runs git if the configuration sets skip_gitignore, and git runs programs that the repository's configuration names.
+isort : runs : EITHER... : -h|--help -V|--version --vn|--version-number -v|--verbose -q|--quiet -c|--check|--check-only
+    --diff --df --color --profile=TEXT -l|--line-length|--line-width=TEXT --skip=TEXT --skip-glob=TEXT --filter-files
+    --gitignore --float-to-top --src=READ --py|--python-version=TEXT --show-files --settings-path|--settings-file|--sp=CODE
+    -a|--add-import=TEXT -p|--project=TEXT -j|--jobs=TEXT --stdout -d --atomic --overwrite-in-place
+flake8 : runs : READ... : -h|--help --version -v|--verbose -q|--quiet --count --exclude=TEXT --extend-exclude=TEXT
+    --filename=TEXT --format=TEXT --select=TEXT --extend-select=TEXT --ignore=TEXT --extend-ignore=TEXT
+    --per-file-ignores=TEXT --max-line-length=TEXT --max-complexity=TEXT --max-doc-length=TEXT --show-source --statistics
+    --exit-zero -j|--jobs=TEXT --benchmark --isolated --output-file=WRITE --tee --config=CODE --append-config=CODE
+    --enable-extensions=CODE
+# The configuration of these checkers names plugins, formatters, or other files and folders to read or write.
+bandit/vulture : runs : READ... : -h|--help --version -v|--verbose -q|--quiet -r|--recursive -x|--exclude=TEXT
+    -f|--format=TEXT -l|--level -i|--confidence -s|--skip=TEXT -t|--tests=TEXT --min-confidence=TEXT --sort-by-size
+    -o|--output=WRITE -c|--configfile=CODE --config=CODE --ini=CODE
+pyright/basedpyright : runs net : READ... : -h|--help --version -w|--watch --stats --verbose --outputjson --warnings
+    --skipunannotated --dependencies --level=TEXT --threads=TEXT --pythonversion=TEXT --pythonplatform=TEXT
+    -p|--project=CODE --pythonpath=CODE -v|--venvpath|--venv-path=CODE -t|--typeshedpath|--typeshed-path=READ
+tox : runs net arguments=1 : TEXT... : -h|--help --version -v|--verbose -q|--quiet -l|--list -a|--listenvs-all -r|--recreate
+    -p|--parallel[=TEXT] -e=TEXT -m=TEXT -f=TEXT --notest --skip-pkg-install --skip-missing-interpreters[=TEXT]
+    --sitepackages --workdir=WRITE_TREE -c|--conf=CODE -x|--override=CODE
+nox : runs net arguments=0 : TEXT... : -h|--help --version -v|--verbose -l|--list -s|-e|--session|--sessions=TEXT
+    -k|--keywords=TEXT -t|--tags=TEXT -p|--python|--pythons=TEXT -r|--reuse-existing-virtualenvs -R -x|--stop-on-first-error
+    --no-install -f|--noxfile=SCRIPT
+# The configuration of coverage names plugins, and its data files name the files to read.
+coverage-options = -h|--help -q|--quiet --debug=TEXT -i|--ignore-errors --include=TEXT --omit=TEXT --rcfile=CODE
+    --data-file=EITHER
+coverage : runs : READ... : --version -h|--help
+coverage (alone) : runs net
+coverage run : runs net posix arguments=1 : (SCRIPT) TEXT... : coverage-options -a|--append --branch -p|--parallel-mode
+    --source=TEXT --timid -m|--module:instead
+coverage report, html, xml, json, lcov, combine, annotate : runs : READ... : coverage-options -m|--show-missing
+    --skip-covered --no-skip-covered --skip-empty --precision=TEXT --sort=TEXT --format=TEXT --fail-under=TEXT
+    --contexts=TEXT --show-contexts --title=TEXT --pretty-print -d|--directory=WRITE_TREE -o=WRITE
+coverage erase : runs : - : coverage-options
+pre-commit : runs net : READ... : -h|--help -V|--version
+pre-commit run, install, uninstall, autoupdate, install-hooks, clean, gc, validate-config, validate-manifest, sample-config
+    : runs : TEXT... : -h|--help -v|--verbose -a|--all-files --show-diff-on-failure --color=TEXT --hook-stage=TEXT
+    -t|--hook-type=TEXT -f|--overwrite --install-hooks --freeze --repo=TEXT -j|--jobs=TEXT --from-ref|--source=TEXT
+    --to-ref|--origin=TEXT -c|--config=CODE
+mkdocs : runs net : READ...
+mkdocs build, serve, gh-deploy, new : runs : WRITE_TREE... : -h|--help -q|--quiet -v|--verbose -s|--strict -c|--clean
+    --dirty -t|--theme=TEXT -a|--dev-addr=TEXT -d|--site-dir=WRITE_TREE -f|--config-file=CODE
+alembic/django-admin : runs net arguments=1 : TEXT... : -h|--help --version -v|--verbosity=TEXT --traceback --no-color
+    --settings=CODE --pythonpath=CODE -c|--config=CODE
+# These run code from a file, a notebook, or the words of the command.
+ipython/ipython3/jupyter : runs net arguments=0 : TEXT... : -h|--help --version --no-banner --to=TEXT --execute
+    --inplace:inplace --output=WRITE -c:gap -m:gap -i:gap
+
 # --- Packages of Python
 # Installing runs code (build backends); so may looking, where plugins are loaded first.
 uvx : runs net posix arguments=1 : TEXT... : -V|--version -h|--help:info -v|--verbose -q|--quiet -n|--no-cache --no-progress
@@ -258,6 +339,35 @@ pipx install, uninstall, upgrade, upgrade-all, reinstall, list, inject, ensurepa
 virtualenv : runs net : WRITE_TREE : -h|--help --version -v|--verbose -q|--quiet --clear --system-site-packages
     --prompt=TEXT --no-download --download --copies --no-pip --no-setuptools -p|--python=CODE --extra-search-dir=CODE
     --app-data=CODE
+
+# --- Builders. Reading their rules may run code.
+ctest : runs net names : TEXT... : --version:info --help|-h:info -V|--verbose -VV|--extra-verbose -Q|--quiet --progress
+    --debug --output-on-failure --stop-on-failure -N|--show-only[=TEXT] -R|--tests-regex=TEXT -E|--exclude-regex=TEXT
+    -L|--label-regex=TEXT -LE|--label-exclude=TEXT -FA=TEXT -FS=TEXT -FC=TEXT -j|--parallel[=TEXT] -C|--build-config=TEXT
+    --timeout=TEXT --rerun-failed --repeat=TEXT --preset=TEXT --no-label-summary --no-tests=TEXT --test-dir=READ
+    --schedule-random -O|--output-log=WRITE --output-junit=WRITE -D=CODE -S=CODE -SP=CODE -T=CODE -M=CODE
+ninja : runs net names : TEXT... : --version:info -h|--help:info -v|--verbose --quiet -n -k=TEXT -j=TEXT -l=TEXT -d=TEXT
+    -w=TEXT -C=FOLDER -f=SCRIPT -t=CODE
+just : runs net names arguments=1 : TEXT... : -V|--version:info -h|--help:info -l|--list --summary -n|--dry-run -v|--verbose
+    -q|--quiet -s|--show=TEXT --evaluate --variables --dump -y|--yes --color=TEXT --unsorted -u --no-deps --timestamp
+    -d|--working-directory=READ -f|--justfile=SCRIPT --fmt:changes --unstable --shell=CODE --shell-arg=CODE
+    --command|-c=CODE --dotenv-path|-E=CODE --dotenv-filename=CODE --chooser=CODE
+task : runs net names arguments=1 : TEXT... : --version:info -h|--help:info -l|--list -a|--list-all -s|--silent -v|--verbose
+    -n|--dry -f|--force -p|--parallel -C|--concurrency=TEXT -w|--watch --summary --status -x|--exit-code -o|--output=TEXT
+    -j|--json --sort=TEXT -d|--dir=READ -t|--taskfile=SCRIPT
+# bazel runs tools/bazel of the workspace, and bazelisk the program that .bazeliskrc names, even for `bazel --version`.
+bazel/bazelisk : runs net : READ... : --version -h|--help
+bazel/bazelisk (alone) : runs net
+bazel/bazelisk build, test, run, query, cquery, aquery, coverage, info, clean, version, fetch, mod : runs net arguments=1 :
+    TEXT... : -c|--compilation_mode=TEXT --config=TEXT -k|--keep_going --nokeep_going -j|--jobs=TEXT --test_output=TEXT
+    --test_filter=TEXT --test_tag_filters=TEXT --cache_test_results=TEXT --nocache_test_results -t --verbose_failures
+    --runs_per_test=TEXT --flaky_test_attempts=TEXT -s|--subcommands --output=TEXT --show_progress --noshow_progress
+    --color=TEXT --curses=TEXT --keep_state_after_build --expunge --build_tests_only --nobuild
+# buf generate and lint run the plugins that buf.yaml and buf.gen.yaml name.
+buf : runs net : READ... : -h|--help:info --version:info
+buf lint, build, generate, format, breaking, dep update, mod update : runs net : READ... : -h|--help:info --path=READ
+    --exclude-path=READ --error-format=TEXT --against=READ -d|--diff --exit-code --debug -w|--write:inplace
+    -o|--output=WRITE_TREE --config=CODE --template=CODE
 
 # --- Network
 ping : looks net : HOST... : -4 -6 -c=TEXT -i=TEXT -W=TEXT -w=TEXT -s=TEXT -I=TEXT -t=TEXT -n -q -D -O -v -V:info

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.options import stricter
 from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.rows import Rows
 from harness.programs.shared import either_dash, no_files_of_words, operands_written
 from harness.record import replace
 
@@ -100,18 +101,6 @@ def _outputs(flags: set[str], sources: Sequence[str], output: str) -> list[str]:
 
 
 _COMPILER = Program(read=_read_compiler)
-_ASSEMBLER = Program(
-    act=Act.CHANGES,
-    style=Style.SINGLE,
-    options="--version:info --help:info -g --gstabs -W --warn --fatal-warnings --32 --64 -I=READ -o=WRITE",
-)
-_LINKER = replace(
-    _ASSEMBLER,
-    options="""
-        --version:info -v:info --help:info -shared -static -r -s -S -g -pie -no-pie -e=TEXT -m=TEXT -L=READ -l=TEXT
-        -o=WRITE
-    """,
-)
 
 # --- clang-format, clang-tidy, protoc
 
@@ -153,17 +142,6 @@ _CLANG_TIDY = Program(
         "version:info help:info p=READ checks=TEXT quiet header-filter=TEXT warnings-as-errors=TEXT list-checks"
     ),
 )
-# For `--NAME_out` protoc runs protoc-gen-NAME, unless NAME is built in.
-_PROTOC = Program(
-    act=Act.RUNS,
-    style=Style.SINGLE,
-    options="""
-        --version:info -h|--help:info -I|--proto_path=READ --cpp_out=WRITE_TREE --python_out=WRITE_TREE --pyi_out=WRITE_TREE
-        --java_out=WRITE_TREE --csharp_out=WRITE_TREE --go_out=WRITE_TREE --go-grpc_out=WRITE_TREE --go_opt=TEXT
-        --go-grpc_opt=TEXT --js_out=WRITE_TREE --ts_out=WRITE_TREE --grpc_python_out=WRITE_TREE -o|--descriptor_set_out=WRITE
-        --include_imports --include_source_info --experimental_allow_proto3_optional --plugin=CODE
-    """,
-)
 
 
 # --- Object files
@@ -185,57 +163,47 @@ def _packages(parsed: Parsed, use: Use) -> Use:
     return use if plain else replace(use, gap="a name that may be a file")
 
 
+_ROWS = Rows(
+    r"""
+as : changes single : READ... : --version:info --help:info -g --gstabs -W --warn --fatal-warnings --32 --64 -I=READ -o=WRITE
+ld : changes single : READ... : --version:info -v:info --help:info -shared -static -r -s -S -g -pie -no-pie -e=TEXT -m=TEXT
+    -L=READ -l=TEXT -o=WRITE
+# For `--NAME_out` protoc runs protoc-gen-NAME, unless NAME is built in.
+protoc : runs single : READ... : --version:info -h|--help:info -I|--proto_path=READ --cpp_out=WRITE_TREE
+    --python_out=WRITE_TREE --pyi_out=WRITE_TREE --java_out=WRITE_TREE --csharp_out=WRITE_TREE --go_out=WRITE_TREE
+    --go-grpc_out=WRITE_TREE --go_opt=TEXT --go-grpc_opt=TEXT --js_out=WRITE_TREE --ts_out=WRITE_TREE
+    --grpc_python_out=WRITE_TREE -o|--descriptor_set_out=WRITE --include_imports --include_source_info
+    --experimental_allow_proto3_optional --plugin=CODE
+# An operand that is not a plain name may be a file.
+pkg-config/pkgconf : looks packages : TEXT... : --version:info --modversion --exists --cflags --libs --libs-only-l
+    --libs-only-L --libs-only-other --cflags-only-I --cflags-only-other --list-all --list-package-names --print-requires
+    --print-requires-private --print-variables --print-provides --variable=TEXT --static --atleast-version=TEXT
+    --exact-version=TEXT --max-version=TEXT --print-errors --short-errors --silence-errors --errors-to-stdout
+nm : looks files : READ... : -a|--debug-syms -A|-o|--print-file-name -C|--demangle[=TEXT] --no-demangle -D|--dynamic
+    -f|--format=TEXT -g|--extern-only -j|--just-symbols -n|-v|--numeric-sort -p|--no-sort -P|--portability -r|--reverse-sort
+    -S|--print-size -s|--print-armap --size-sort --special-syms -t|--radix=TEXT -u|--undefined-only -U|--defined-only
+    -W|--no-weak -V|--version:info -h|--help:info
+objdump : looks files : READ... : -a|--archive-headers -f|--file-headers -p|--private-headers -h|--headers|--section-headers
+    -x|--all-headers -d|--disassemble -D|--disassemble-all -s|--full-contents -t|--syms -T|--dynamic-syms -r|--reloc
+    -R|--dynamic-reloc -j|--section=TEXT -M|--disassembler-options=TEXT -m|--architecture=TEXT -C|--demangle[=TEXT]
+    -w|--wide -z|--disassemble-zeroes --start-address=TEXT --stop-address=TEXT --no-show-raw-insn --show-raw-insn
+    -v|--version:info -H|--help:info
+readelf : looks files : READ... : -a|--all -h|--file-header -l|--program-headers|--segments -S|--section-headers|--sections
+    -g|--section-groups -t|--section-details -e|--headers -s|--syms|--symbols --dyn-syms -n|--notes -r|--relocs -d|--dynamic
+    -V|--version-info -A|--arch-specific -c|--archive-index -D|--use-dynamic -x|--hex-dump=TEXT -p|--string-dump=TEXT
+    -I|--histogram -W|--wide -C|--demangle[=TEXT] -v|--version:info -H|--help:info
+size : looks files : READ... : -A -B -G -d -o -x -t|--totals --format=TEXT --radix=TEXT --common -V|--version:info
+    -h|-H|--help:info
+""",
+    {"files": _no_lists, "packages": _packages},
+)
+
 PROGRAMS: Mapping[str, Program] = {
+    **_ROWS,
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _COMPILER),
-    "as": no_files_of_words(_ASSEMBLER),
-    "ld": no_files_of_words(_LINKER),
+    "as": no_files_of_words(_ROWS["as"]),
+    "ld": no_files_of_words(_ROWS["ld"]),
+    "protoc": no_files_of_words(_ROWS["protoc"]),
     "clang-format": no_files_of_words(_CLANG_FORMAT),
     "clang-tidy": no_files_of_words(_CLANG_TIDY),
-    "protoc": no_files_of_words(_PROTOC),
-    # An operand that is not a plain name may be a file.
-    **dict.fromkeys(
-        ("pkg-config", "pkgconf"),
-        Program(
-            options="""
-                --version:info --modversion --exists --cflags --libs --libs-only-l --libs-only-L --libs-only-other
-                --cflags-only-I --cflags-only-other --list-all --list-package-names --print-requires
-                --print-requires-private --print-variables --print-provides --variable=TEXT --static --atleast-version=TEXT
-                --exact-version=TEXT --max-version=TEXT --print-errors --short-errors --silence-errors --errors-to-stdout
-            """,
-            operands="TEXT...",
-            refine=_packages,
-        ),
-    ),
-    "nm": Program(
-        options="""
-            -a|--debug-syms -A|-o|--print-file-name -C|--demangle[=TEXT] --no-demangle -D|--dynamic -f|--format=TEXT
-            -g|--extern-only -j|--just-symbols -n|-v|--numeric-sort -p|--no-sort -P|--portability -r|--reverse-sort
-            -S|--print-size -s|--print-armap --size-sort --special-syms -t|--radix=TEXT -u|--undefined-only
-            -U|--defined-only -W|--no-weak -V|--version:info -h|--help:info
-        """,
-        refine=_no_lists,
-    ),
-    "objdump": Program(
-        options="""
-            -a|--archive-headers -f|--file-headers -p|--private-headers -h|--headers|--section-headers -x|--all-headers
-            -d|--disassemble -D|--disassemble-all -s|--full-contents -t|--syms -T|--dynamic-syms -r|--reloc
-            -R|--dynamic-reloc -j|--section=TEXT -M|--disassembler-options=TEXT -m|--architecture=TEXT -C|--demangle[=TEXT]
-            -w|--wide -z|--disassemble-zeroes --start-address=TEXT --stop-address=TEXT --no-show-raw-insn --show-raw-insn
-            -v|--version:info -H|--help:info
-        """,
-        refine=_no_lists,
-    ),
-    "readelf": Program(
-        options="""
-            -a|--all -h|--file-header -l|--program-headers|--segments -S|--section-headers|--sections -g|--section-groups
-            -t|--section-details -e|--headers -s|--syms|--symbols --dyn-syms -n|--notes -r|--relocs -d|--dynamic
-            -V|--version-info -A|--arch-specific -c|--archive-index -D|--use-dynamic -x|--hex-dump=TEXT
-            -p|--string-dump=TEXT -I|--histogram -W|--wide -C|--demangle[=TEXT] -v|--version:info -H|--help:info
-        """,
-        refine=_no_lists,
-    ),
-    "size": Program(
-        options="-A -B -G -d -o -x -t|--totals --format=TEXT --radix=TEXT --common -V|--version:info -h|-H|--help:info",
-        refine=_no_lists,
-    ),
 }

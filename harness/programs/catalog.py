@@ -23,9 +23,7 @@ from harness.regex import regex
 FILES = {
     "archives": "zip unzip zipinfo ar 7z cpio tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat",
     "awk": "awk gawk mawk original-awk nawk",
-    "build_tools": (
-        "make gmake cmake ctest ninja meson just task bazel bazelisk shellcheck shfmt yamllint hadolint actionlint buf"
-    ),
+    "build_tools": "make gmake cmake meson shellcheck shfmt yamllint hadolint actionlint",
     "c_tools": "gcc g++ cc c++ clang clang++ as ld clang-format clang-tidy protoc nm objdump readelf size pkg-config pkgconf",
     "containers": "docker podman docker-compose kubectl terraform tofu ansible-playbook",
     "coreutils": (
@@ -46,18 +44,13 @@ FILES = {
         "nano emacs m4 gdb lldb R node nodejs deno bun ts-node tsx"
     ),
     "javascript": (
-        "npm npx pnpx bunx pnpm yarn tsc eslint prettier stylelint markdownlint markdownlint-cli2 vitest mocha "
-        "playwright cypress"
+        "npm npx pnpx bunx tsc eslint prettier stylelint markdownlint markdownlint-cli2 vitest mocha playwright cypress"
     ),
-    "language_tools": "javac rspec rubocop",
     "network": "curl wget dig openssl ssh scp rsync",
     "processes": "ps top lsof sysctl getent crontab userdel groupdel deluser tput",
     "python": "python python2 python3 pypy pypy3",
     "python_packages": "pip pip3 uv",
-    "python_tools": (
-        "ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright pytest py.test tox nox coverage "
-        "pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 jupyter"
-    ),
+    "python_tools": "ruff black pylint mypy pytest py.test sphinx-build",
     "rust_tools": "cargo rustc rustfmt rustup",
     "search": "grep egrep fgrep rg ag fd fdfind tree which whereis ctags",
     "sed": "sed",

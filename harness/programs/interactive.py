@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.programs.runners import name_of
+from harness.programs.runners import from_subcommand, name_of
 
 _ALWAYS = frozenset(
     "vi vim nvim view vimdiff nano pico emacs micro joe mg hx kak helix less more most man info top htop btop atop tig "
@@ -18,7 +18,6 @@ _SAID = ("--message", "--file", "--reuse-message", "--fixup", "--squash", "--no-
 """Options with which `git commit` needs no editor for the message."""
 _TAKE_A_WORD = frozenset("mFCct")
 """Letters of `git commit` that take a value."""
-_GIT_TAKES_A_WORD = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
 
 
 def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
@@ -30,20 +29,8 @@ def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
         return False
     name = name_of(argv[0])
     if name == "git":
-        return _git_asks(list(_behind_options(argv[1:])))
+        return _git_asks(from_subcommand(argv))
     return name in _ALWAYS or (name in _ALONE and len(argv) == 1 and not fed)
-
-
-def _behind_options(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a git command from the subcommand on."""
-    rest = iter(words)
-    for word in rest:
-        if word in _GIT_TAKES_A_WORD:
-            next(rest, None)
-        elif not word.startswith("-"):
-            yield word
-            break
-    yield from rest
 
 
 def _git_asks(words: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from harness.programs.catalog import model_of
 from harness.programs.options import Entry, option_table
 from harness.programs.program import LooseWords, Loses, Program
-from harness.programs.runners import name_of
+from harness.programs.runners import from_subcommand, name_of
 
 # --- Helpers for models
 
@@ -51,7 +51,7 @@ def _partitions(words: LooseWords) -> Iterable[str]:
 
 
 def _mercurial(words: LooseWords) -> Iterable[str]:
-    verb = next(iter(words.operands), "")
+    verb = next(iter(from_subcommand(("hg", *words.words))), "")
     if verb in ("purge", "strip") or (verb in ("update", "up", "co", "checkout") and words.has("-C", "--clean")):
         yield f"hg {verb} throws away changes that are in no commit"
 
@@ -144,8 +144,12 @@ def losses(argv: Sequence[str]) -> Iterator[str]:
 
 
 def program_named(word: str) -> str:
-    """Return the name of the program that a word names. A leading backslash, which bypasses an alias, is dropped."""
-    return name_of(word.lstrip("\\"))
+    """Return the name of the program that a word names: git for hub, which passes its words on to git.
+
+    A leading backslash, which bypasses an alias, is dropped.
+    """
+    name = name_of(word.lstrip("\\"))
+    return "git" if name == "hub" else name
 
 
 def _by_word(name: str, words: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ A row has up to four columns, separated by ` : `. A line that begins with a blan
 1. The program, or several separated by `/`. Then its subcommands, separated by `, `; `(alone)` is the program without a
    subcommand. A row without subcommands describes the program itself, or the options before its subcommands.
 2. Its effects: an act (looks, writes, changes, runs), `net`, a style (`posix`, `single`, `words`), `obeys=FILE`,
-   `needs=NAME`, and refinements of shared.py: `names`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes
+   `needs=NAME`, and refinements of shared.py: `names`, `first`, `go`, `arguments=N`, `also=FILE,FILE` (files that it writes
    without naming them). Or `gap` if no model covers it; the third column is then the reason.
 3. The roles of its operands, as in `Program.operands`; `-` for none.
 4. Its options, as in `Program.options`. A word without a dash is the name of a list, which a line `NAME = ...` defines.
@@ -20,13 +20,14 @@ from typing import Any
 
 from harness.actions import Act
 from harness.programs.program import Program, Refine, Style, gap
-from harness.programs.shared import all_of, also_writes, arguments_from, names_only, plain_values
+from harness.programs.shared import all_of, also_writes, arguments_from, name_first, names_only, plain_values
 from harness.record import replace
 
 _ACTS = {act.value: act for act in Act}
 _STYLES = {"posix": Style.POSIX, "single": Style.SINGLE, "words": Style.TEXT}
 _REFINEMENTS: Mapping[str, Callable[[str], Refine]] = {
     "names": lambda _value: names_only,
+    "first": lambda _value: name_first,
     "go": lambda _value: plain_values,
     "arguments": lambda value: arguments_from(int(value)),
     "also": lambda value: also_writes(*value.split(",")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 SHELLS = frozenset(
     "ash bash busybox csh dash elvish fish ksh ksh93 mksh nu posh rbash rksh sh tcsh toybox xonsh yash zsh".split()
@@ -81,6 +81,13 @@ PLAIN_WRAPPERS = frozenset(
 )
 """Wrappers and builtins without output of their own. They run a command or change the shell."""
 
+_VALUED = frozenset(
+    "-C -c --git-dir --work-tree --namespace --config-env --exec-path --attr-source --shallow-file --super-prefix -R "
+    "--repository --repo --cwd --config --config-file --config-toml --at-op --at-operation --color --pager --encoding "
+    "--encodingmode".split()
+)
+"""Global options of git, hg and jj with their value in the next word."""
+
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 """Words of find that start a command (POSIX.1-2024, GNU findutils 4.10)."""
 
@@ -99,3 +106,11 @@ def is_one_of(word: str, programs: Container[str]) -> bool:
     """Return whether a word names one of these programs. Folder and version are ignored (`/usr/bin/python3.11`)."""
     name = name_of(word)
     return name in programs or unversioned(name) in programs
+
+
+def from_subcommand(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command of git, hg or jj from its subcommand on, without the global options."""
+    place = 1
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in _VALUED else 1
+    return tuple(words[place:])

@@ -206,7 +206,7 @@ def _may_begin_with(char: str, word: str) -> bool:
 def no_files_of_words(program: Program) -> Program:
     """Return the model of a program that reads further words, such as options, from the file in any word `@FILE`.
 
-    In the returned model such a word is a gap. ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM read such
+    In the returned model such a word is a gap. ruff, pytest, mypy, rustc and the tools of GCC and LLVM read such
     files, even if the word is the value of an option.
     """
 

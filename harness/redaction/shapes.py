@@ -135,8 +135,9 @@ _HEX = "[0-9a-f]"
 _IN_WORD = "[A-Za-z0-9_-]"
 _UUID = f"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
 _PARAMETER = "[?&;%](?:(?<!%)|(?<=%)(?:3f|26|3b))"
-_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\]){4,4096}+)"""
-_ENDED_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\.()\[\]{}]){4,256}+)(?=[\s&;"'<>#\\]|%26|%3b|$)"""
+# No possessive groups here: Python before 3.11.5 fails on those that look ahead (github.com/python/cpython/issues/106052).
+_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\]){4,4096})"""
+_ENDED_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\.()\[\]{}]){4,256})(?=[\s&;"'<>#\\]|%26|%3b|$)"""
 # The name of an assigned value. It begins with one of few letters, so that the search skips most of a text. Lookbehinds
 # then check the text before a word (the token of a page of results is not a secret).
 _PAGE_TOKENS = "".join(
@@ -402,7 +403,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         rule="url_password",
         words=("%3a%2f%2f",),
-        pattern=r"""%3a%2f%2f[^\s/:@"'<>\\|%]{0,128}%3a((?:(?!%40)[^\s/@"'<>\\|]){1,256}+)%40""",
+        pattern=r"""%3a%2f%2f[^\s/:@"'<>\\|%]{0,128}%3a((?:(?!%40)[^\s/@"'<>\\|]){1,256})%40""",
         folded=True,
         check=is_password,
     ),

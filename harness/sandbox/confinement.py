@@ -9,6 +9,7 @@ import errno
 import os
 from _thread import get_native_id
 from enum import Enum
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
@@ -16,10 +17,11 @@ from harness.process.start import Starter
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
 from harness.sandbox.landlock import Rulesets
 from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine, keeper_here, why_no_namespaces
-from harness.sandbox.view import view_of
+from harness.sandbox.views import Views
 from harness.sandbox.walls import KEPT_BITS, Network, Unenforceable, Walls
 
 _rulesets = Rulesets()
+_views = Views()
 
 
 class Unhidden(Enum):
@@ -59,6 +61,11 @@ class Confinement:
         self._program = program
         self._capabilities = capabilities
         self._open = True
+
+    @property
+    def has_own_tmp(self) -> bool:
+        """Whether the `/tmp` of the command is `walls.temporary`."""
+        return self.starter is not None and (self.walls.own_tmp or not self.walls.reader)
 
     def enter(self) -> None:
         """Confine the calling thread, and everything that it starts later, forever.
@@ -101,24 +108,26 @@ class Confinement:
 def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
     """Build `walls` on `machine` (from `probe`) for one command. The caller must close the result.
 
-    A reader is confined by Landlock and a system call filter. So is a command with a terminal, whose name (ttyname(3)) a
-    new `/dev` would not have. Any other command gets namespaces of its own where this
-    machine has them, else bubblewrap for paths that Landlock cannot hide, else Landlock alone.
+    A reader is confined by Landlock and a system call filter, unless it needs its own `/tmp`. Any other command gets
+    namespaces of its own where this machine has them, else bubblewrap for paths that Landlock cannot hide, else Landlock
+    alone.
 
     Raises Unenforceable (an OSError) if the machine cannot build the walls, another OSError if the kernel refuses. Then
     the caller must not start the command.
     """
-    for path in (*walls.writable, *walls.hide, *walls.show, *walls.readable, *walls.keep):
+    for path in (*walls.writable, *walls.hide, *walls.show, *walls.readable, *walls.keep, walls.console or "/"):
         _check_path(path)
     if not machine.seccomp:
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()
     has_landlock = machine.landlock >= LEAST_LANDLOCK
-    is_for_keeper = walls.own_network or not has_landlock or not (walls.reader or walls.terminal)
+    needs_keeper = walls.own_network or walls.meets_servers or walls.own_tmp
+    is_for_keeper = needs_keeper or not has_landlock or not walls.reader
     if is_for_keeper and not why_no_namespaces(machine):
         return _by_namespaces(walls, machine)
-    if walls.own_network:
-        raise Unenforceable(f"a network of its own needs namespaces: {why_no_namespaces(machine)}")
+    if needs_keeper:
+        subject = "a /tmp" if walls.own_tmp else "a network"
+        raise Unenforceable(f"{subject} of its own needs namespaces: {why_no_namespaces(machine)}")
     calls = seccomp.Calls(
         network=walls.network,
         sockets=walls.sockets,
@@ -147,34 +156,44 @@ def _by_namespaces(walls: Walls, machine: Machine) -> Confinement:
     """Return walls that the keeper builds.
 
     A reader with a network of its own needs no view, since Landlock confines its files. In a view, a Landlock domain
-    keeps devices from being made, and what the namespaces share with the machine closed.
+    keeps devices from being made, and what the namespaces share with the machine closed. What a view does not let a
+    command write is read-only, so that modes and times may be set there.
     """
-    is_alone = walls.reader and machine.landlock >= LEAST_LANDLOCK
+    is_alone = walls.reader and not walls.own_tmp and machine.landlock >= LEAST_LANDLOCK
     calls = seccomp.Calls(
         network=walls.internet or not walls.reader,
         sockets=walls.sockets,
-        metadata=not walls.reader,
+        metadata=not walls.reader or walls.own_tmp,
         terminal=walls.terminal,
         signals=True,
     )
-    view = None if is_alone else view_of(walls)
+    view = None if is_alone else _views.of(walls)
     gaps: tuple[str, ...] = ()
     ruleset: int | None
     if is_alone:
         ruleset, gaps = _rulesets.copy(walls, machine.landlock)
     else:
-        signals = not keeper_here().separates_processes
-        ruleset = landlock.in_view(machine.landlock, walls.writable, abstract=walls.network, signals=signals)
-    starter = keeper_here().starter(
+        signals = not keeper_here(machine).separates_processes
+        write = (*walls.writable, walls.console) if walls.console else walls.writable
+        ruleset = landlock.in_view(machine.landlock, write, abstract=walls.network, signals=signals)
+    starter = keeper_here(machine).starter(
         view=view,
         network=Network.MACHINE if walls.network else Network.DOOR if walls.own_network else Network.SESSION,
         capabilities=kernel.capabilities() & KEPT_BITS,
         ruleset=ruleset,
         program=seccomp.program(machine.seccomp, calls),
     )
-    return Confinement(walls=walls, ruleset=ruleset, program=None, capabilities=None, gaps=gaps, starter=starter)
+    return Confinement(
+        walls=walls,
+        ruleset=ruleset,
+        program=None,
+        capabilities=None,
+        gaps=gaps,
+        starter=starter,
+    )
 
 
+@lru_cache(maxsize=4096)
 def _check_path(path: str) -> None:
     try:
         os.fsencode(path)

@@ -1,6 +1,7 @@
 """The harness's side of the keeper (keeper_process): start it, ask it to start programs, and follow these.
 
-There is one keeper for each process that runs commands. It starts at the first need, or early with `start_early`.
+There is one keeper for each process that runs commands. It starts at the first need, or early with `start_early`. The
+keeper of commands that stay in this process's session is a fork of it.
 """
 
 from __future__ import annotations
@@ -14,28 +15,34 @@ import socket
 import struct
 import sys
 from _thread import allocate_lock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from harness.process.own_code import own_code
 from harness.process.start import Launch, NotConfinedError
 from harness.record import Record
+from harness.sandbox.keeper_process import LEAVE, keep_in_session
 
 READY_SECONDS = 30.0
 """Maximum seconds until the keeper is ready. It usually takes a few hundredths of a second."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.sandbox.keeper_process import main; main()"
 _MAX_ANSWER = 4096
-_keepers: dict[int, Keeper] = {}
+_keepers: dict[tuple[int, bool], Keeper] = {}
 _lock = allocate_lock()
 
 
-def keeper() -> Keeper:
-    """Return the keeper of this process, which may not run yet."""
+def keeper(*, in_session: bool = False) -> Keeper:
+    """Return the keeper of this process, which may not run yet.
+
+    `in_session` means that its commands stay in the session and process group of this process.
+    """
+    key = os.getpid(), in_session
     with _lock:
-        existing = _keepers.get(os.getpid())
+        existing = _keepers.get(key)
         if existing is None:
             if not _keepers:
                 os.register_at_fork(after_in_child=_forget)
-            existing = _keepers[os.getpid()] = Keeper()
+            existing = _keepers[key] = Keeper(_forked if in_session else _spawned)
     return existing
 
 
@@ -54,7 +61,7 @@ class KeptWalls(Record):
     """The walls of one command, for the keeper."""
 
     view: Mapping[str, object] | None
-    """The mounts (view.view_of). `None`: those of the machine."""
+    """The mounts (views.Views). `None`: those of the machine."""
     network: str
     """One of the values of `Network`."""
     capabilities: int
@@ -120,9 +127,9 @@ class KeptStarter:
         self._walls = walls
 
     @property
-    def adopter(self) -> int:
-        """Number of the process that becomes the parent of the command's orphans."""
-        return self._keeper.adopter
+    def parents(self) -> tuple[int, ...]:
+        """Numbers of the keeper, and of the process that becomes the parent of the command's orphans."""
+        return self._keeper.parents
 
     def start(self, launch: Launch, streams: Sequence[int]) -> KeptProgram:
         """Start the command. Raises NotConfinedError, OSError."""
@@ -132,8 +139,9 @@ class KeptStarter:
 class Keeper:
     """The keeper of this process."""
 
-    def __init__(self) -> None:
-        """Initialize without starting the process."""
+    def __init__(self, begin: Callable[[socket.socket], None]) -> None:
+        """Initialize without starting the process. `begin` starts it with its end of the control socket."""
+        self._begin = begin
         self._control: socket.socket | None = None
         self._answer: str | None = None
         self._lock = allocate_lock()
@@ -158,13 +166,14 @@ class Keeper:
     @property
     def separates_processes(self) -> bool:
         """Whether commands see only processes of their session. Call `why_not` before."""
-        return self.adopter != os.getpid()
+        return os.getpid() not in self.parents
 
     @property
-    def adopter(self) -> int:
-        """Number of the process that becomes the parent of orphans. Call `why_not` before."""
-        words = (self._answer or "").split()
-        return (int(words[1]) if words[:1] == ["yes"] else 0) or os.getpid()
+    def parents(self) -> tuple[int, ...]:
+        """Numbers of the keeper, and of the process that becomes the parent of orphans. Call `why_not` before."""
+        word, *numbers = (self._answer or "").split() or ("",)
+        keeper, init = map(int, numbers) if word == "yes" else (0, 0)
+        return keeper or os.getpid(), init or os.getpid()
 
     def starter(
         self,
@@ -200,6 +209,13 @@ class Keeper:
         near.settimeout(None)
         return program
 
+    def leave(self) -> None:
+        """End the keeper. What its ended programs have left running goes on."""
+        if self._control is not None:
+            with suppress(OSError):  # it has ended
+                self._control.send(LEAVE)
+            self.close()
+
     def close(self) -> None:
         """Close the control socket, so that the keeper and every program that it started end."""
         if self._control is not None:
@@ -211,25 +227,10 @@ class Keeper:
             return
         if self._error:
             return
-        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        actions = (
-            (os.POSIX_SPAWN_DUP2, far.fileno(), 0),
-            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-        )
-        options = own_code().python_options()
         with far:
             try:
-                # The environment is empty, since commands could read its secrets.
-                os.posix_spawn(
-                    sys.executable,
-                    (sys.executable, *options, "-S", "-c", _CODE, package),
-                    {},
-                    file_actions=actions,
-                    setsid=True,
-                    setsigmask=(),
-                )
+                self._begin(far)
             except (OSError, NotImplementedError) as error:
                 self._error = f"the keeper was not started: {error}"
                 near.close()
@@ -264,7 +265,7 @@ class Keeper:
             "capabilities": walls.capabilities,
             "filter": walls.program,
             "has_ruleset": walls.ruleset is not None,
-            "numbers": [0, 1, 2, *launch.descriptors],
+            "numbers": [*range(len(streams)), *launch.descriptors],
             "terminal": launch.terminal is not None,
         }
         text = os.memfd_create("request", os.MFD_CLOEXEC)
@@ -281,6 +282,30 @@ class Keeper:
                 self._control.sendmsg([b"start"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
         finally:
             os.close(text)
+
+
+def _spawned(control: socket.socket) -> None:
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    actions = (
+        (os.POSIX_SPAWN_DUP2, control.fileno(), 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    )
+    options = own_code().python_options()
+    # The environment is empty, since commands could read its secrets.
+    os.posix_spawn(
+        sys.executable,
+        (sys.executable, *options, "-S", "-c", _CODE, package),
+        {},
+        file_actions=actions,
+        setsid=True,
+        setsigmask=(),
+    )
+
+
+def _forked(control: socket.socket) -> None:
+    if os.fork() == 0:
+        keep_in_session(control)
 
 
 def _is_closed(control: socket.socket, *, has_answered: bool) -> bool:

@@ -1,11 +1,15 @@
-"""The keeper: a process that holds the namespaces of a session, and starts each command in a fresh view.
+"""The keeper: a process that holds the namespaces of a session, and starts each command in its view.
 
-The harness sends a request over the control socket, with descriptors. A thread builds the view, enters the walls and
-starts the program, then ends. The answers go over a socket of that command: the number of the process, later its status.
-The harness closes that socket when no process of the command remains; only then is the program reaped, so that its number
-cannot become that of another process.
+The harness sends a request over the control socket, with descriptors. A thread builds the view or enters a kept one, enters
+the walls and starts the program, then ends. The answers go over a socket of that command: the number of the process, later
+its status. The harness closes that socket when no process of the command remains; only then is the program reaped, so that
+its number cannot become that of another process.
 
-The keeper ends when its control socket closes, and every process of its commands ends with it.
+The keeper ends when its control socket closes, and every process of its commands ends with it, unless the harness said
+`LEAVE`: then the processes that are left go on.
+
+The keeper is a program of its own (`main`), whose commands have sessions of their own, or a fork of the harness
+(`keep_in_session`), whose commands stay in its session.
 """
 
 from __future__ import annotations
@@ -18,26 +22,31 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, NoReturn
 
 from harness.process.hardening import set_name
 from harness.sandbox import kernel, mounts
+from harness.sandbox.kept_views import KeptViews
 from harness.sandbox.namespaces import Namespaces, make, new_network, on_a_thread
 from harness.sandbox.trial import why_not_held
-from harness.sandbox.view import allow_writing, build
+from harness.sandbox.view import allow_writing
 from harness.sandbox.walls import DOOR, Network
 
-MAX_DESCRIPTORS = 64
+MAX_DESCRIPTORS = 253  # SCM_MAX_FD of <net/scm.h>
 WAITING = 1024
 """Maximum number of connections that wait to be accepted at the door."""
 LINGER_SECONDS = 0.5
 """Seconds between the end of the harness and that of the keeper, in which the guard asks the commands to end."""
+IDLE_MILLISECONDS = 60_000
+"""Milliseconds without a request after which views are not kept any more. They keep disks busy."""
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
-_RESTORED = (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
+_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+"""Signals that Python ignores or handles, and a command does not."""
+LEAVE = b"leave"
 
 
 class RunningProgram:
@@ -68,11 +77,36 @@ def main() -> NoReturn:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     os.closerange(3, 1 << 16)
+    _serve(socket.socket(fileno=os.dup(0)), {*_IGNORED, *_BY_PYTHON}, in_session=False)
+
+
+def keep_in_session(control: socket.socket) -> NoReturn:
+    """Serve requests from `control` in a process that the harness forked for that. Never returns.
+
+    The commands stay in the harness's session and process group, and ignore the signals that it ignored. The keeper leaves
+    the group once it has started a command, so that signals to the group do not reach it.
+    """
+    try:
+        usual = {number for number in _IGNORED if signal.getsignal(number) is not signal.SIG_IGN}
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        descriptor = fcntl.fcntl(control.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, 1 << 16)
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for stream in range(3):
+            os.dup2(null, stream, inheritable=False)
+        _serve(socket.socket(fileno=descriptor), {*usual, *_BY_PYTHON}, in_session=True)
+    finally:
+        os._exit(1)
+
+
+def _serve(control: socket.socket, restored: AbstractSet[int], *, in_session: bool) -> NoReturn:
     os.chdir("/")
     kernel.load_for_namespaces()
     set_name(b"harness-keeper")
-    control = socket.socket(fileno=os.dup(0))
     namespaces: Namespaces | None = None
+    views = KeptViews()
     try:
         namespaces = make()
         reason = on_a_thread(partial(why_not_held, namespaces))
@@ -80,19 +114,36 @@ def main() -> NoReturn:
         reason = f"{errno.errorcode.get(error.errno or 0, error.errno)} at {error.strerror}"
     if reason or namespaces is None:
         _send(control, f"no {reason}")
-        sys.exit(0)
-    _send(control, f"yes {namespaces.init}")
-    _Service(control, namespaces).run()
-    time.sleep(LINGER_SECONDS)
-    sys.exit(0)
+        os._exit(0)
+    _send(control, f"yes {os.getpid()} {namespaces.init}")
+    service = _Service(control, namespaces, views, restored, in_session=in_session)
+    if service.run() == LEAVE:
+        if namespaces.alive >= 0:
+            os.write(namespaces.alive, LEAVE)
+        os._exit(0)
+    if not in_session:
+        time.sleep(LINGER_SECONDS)
+    service.kill()
+    os._exit(0)
 
 
 class _Service:
     """The programs of one keeper, and the descriptors on which it waits."""
 
-    def __init__(self, control: socket.socket, namespaces: Namespaces) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        namespaces: Namespaces,
+        views: KeptViews,
+        restored: AbstractSet[int],
+        *,
+        in_session: bool,
+    ) -> None:
         self._control = control
         self._namespaces = namespaces
+        self._views = views
+        self._restored = restored
+        self._in_session = in_session
         self._init = os.pidfd_open(namespaces.init) if namespaces.init else -1
         self._programs: dict[int, RunningProgram] = {}
         """Running and ended programs, by the descriptors of their end and of their link."""
@@ -101,28 +152,45 @@ class _Service:
             if descriptor >= 0:
                 self._poll.register(descriptor, select.POLLIN)
 
-    def run(self) -> None:
-        """Serve requests until the control socket closes, or the first process of the namespace has ended."""
+    def run(self) -> bytes:
+        """Serve requests until the control socket closes, or the first process of the namespace has ended.
+
+        Return LEAVE if the harness said so, and nothing otherwise.
+        """
         while True:
-            for descriptor, _ in self._poll.poll():
+            ready = self._poll.poll(IDLE_MILLISECONDS)
+            if not ready:
+                self._views.forget()
+            for descriptor, _ in ready:
                 if descriptor == self._init:
-                    return
+                    return b""
                 if descriptor == self._control.fileno():
-                    received = _receive(self._control)
+                    message, received = _receive(self._control)
                     if not received:
-                        return
+                        return message
                     self._start(received)
                 elif descriptor in self._programs:
                     self._follow(self._programs[descriptor], descriptor)
 
+    def kill(self) -> None:
+        """Kill the programs that still run, and reap them. The namespace's first process ends only after that."""
+        unreaped = [program for program in set(self._programs.values()) if not program.release()]
+        if self._namespaces.alive >= 0:
+            os.close(self._namespaces.alive)
+        for program in unreaped:
+            os.waitid(os.P_PIDFD, program.exit, os.WEXITED)
+
     def _start(self, received: list[int]) -> None:
         namespaces = self._namespaces
         shared = (namespaces.network, namespaces.processes, namespaces.alive)
-        used = {self._control.fileno(), self._init, *shared, *self._programs}
-        program = _started(received, namespaces)
+        program = _started(
+            received, partial(_Start, namespaces, self._views, self._restored, in_session=self._in_session)
+        )
         if program is None:
-            _close_all_but(used)
+            _close_all_but({self._control.fileno(), self._init, *shared, *self._programs, *self._views.descriptors})
             return
+        if self._in_session:
+            os.setpgid(0, 0)
         for descriptor in (program.exit, program.link.fileno()):
             self._programs[descriptor] = program
             self._poll.register(descriptor, select.POLLIN)
@@ -145,24 +213,29 @@ class _Service:
         program.link.close()
 
 
-def _receive(control: socket.socket) -> list[int]:
-    """Return the descriptors of the next request: its text, its link, and those for the program. Empty at the end."""
+def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
+    """Return the next message and its descriptors: the request's text, its link, and those for the program.
+
+    Both are empty at the end.
+    """
     size = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
     message, ancillary, _flags, _address = control.recvmsg(16, size, socket.MSG_CMSG_CLOEXEC)
     descriptors = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    return descriptors.tolist() if message else []
+    return message, descriptors.tolist()
 
 
-def _started(received: list[int], namespaces: Namespaces) -> RunningProgram | None:
+def _started(
+    received: list[int], start_of: Callable[[Mapping[str, Any], Sequence[int]], _Start]
+) -> RunningProgram | None:
     """Start the program of a request, and answer. Return it, or `None` if it could not be started."""
     text, link_descriptor, *streams = received
     link = socket.socket(fileno=link_descriptor)
     with open(text, "rb") as file:
         request: Mapping[str, Any] = marshal.loads(file.read())  # noqa: S302 - from the harness, over our own socket
-    start = _Start(request, streams, namespaces)
+    start = start_of(request, streams)
     try:
         pid = on_a_thread(start.run)
     except (OSError, ValueError) as error:
@@ -186,10 +259,22 @@ def _started(received: list[int], namespaces: Namespaces) -> RunningProgram | No
 class _Start:
     """The start of one program, on its own thread."""
 
-    def __init__(self, request: Mapping[str, Any], streams: Sequence[int], namespaces: Namespaces) -> None:
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        views: KeptViews,
+        restored: AbstractSet[int],
+        request: Mapping[str, Any],
+        streams: Sequence[int],
+        *,
+        in_session: bool,
+    ) -> None:
+        self._namespaces = namespaces
+        self._views = views
+        self._restored = restored
         self._request = request
         self._streams = streams
-        self._namespaces = namespaces
+        self._in_session = in_session
         self.stage = "walls"
         """The stage that failed: "walls" or "start"."""
         self.door: socket.socket | None = None
@@ -200,7 +285,7 @@ class _Start:
         numbers = request["numbers"]
         ruleset = self._streams[len(numbers)] if request["has_ruleset"] else -1
         if request["view"] is not None:
-            build(request["view"], has_own_processes=self._namespaces.processes >= 0)
+            self._views.enter(request["view"], has_own_processes=self._namespaces.processes >= 0)
             if ruleset >= 0:
                 allow_writing(ruleset)
         if request["network"] == Network.SESSION:
@@ -236,9 +321,9 @@ class _Start:
                 request["argv"],
                 request["environment"],
                 file_actions=actions,
-                setsid=True,
+                setsid=not self._in_session,
                 setsigmask=(),
-                setsigdef=_RESTORED,
+                setsigdef=self._restored,
             )
         finally:
             for descriptor in above:

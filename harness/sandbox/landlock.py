@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntFlag
 
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.record import Record
 from harness.sandbox import kernel
 from harness.sandbox.walls import Unenforceable, Walls
@@ -307,7 +307,7 @@ def _gaps(walls: Walls, hidden: frozenset[str], readable_paths: ReadablePaths) -
     gaps += [
         f"{path} cannot be kept as it is by Landlock: it lies in a folder that may be written"
         for path in walls.keep
-        if any(is_within(path, folder) for folder in walls.writable)
+        if is_within_any(path, walls.writable)
     ]
     gaps += [
         f"{path} has more than {MOST_ENTRIES} entries, too many to hide one of them: nothing in it can be read"

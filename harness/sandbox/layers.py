@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 
-from harness.paths import is_within
+from harness.paths import is_within_any
 from harness.sandbox import landlock
 from harness.sandbox.walls import Unenforceable, Walls
 
@@ -83,7 +83,7 @@ def layers_of(walls: Walls, covered: Sequence[str] = ()) -> Mapping[str, MountLa
 
 def _is_visible(path: str, walls: Walls, covered: Sequence[str]) -> bool:
     """Return whether a path is outside the covered folders, or in a part of them that the command sees."""
-    if not any(is_within(path, folder) for folder in covered):
+    if not is_within_any(path, covered):
         return True
     parts = {*walls.writable, *walls.show, *walls.readable}
     return path in parts or any(folder in parts for folder in parents(path))

@@ -45,13 +45,15 @@ class Machine(Record):
     when walls require it."""
     reasons: tuple[str, ...] = ()
     """Reasons for missing abilities."""
+    in_session: bool = False
+    """Whether commands in namespaces stay in the session and process group of this process."""
 
 
-def keeper_here() -> Keeper:
-    """Return the keeper of this process. It may not run yet."""
+def keeper_here(machine: Machine | None = None) -> Keeper:
+    """Return the keeper of this process for commands on `machine`. It may not run yet."""
     from harness.sandbox.keeper import keeper  # many processes confine nothing
 
-    return keeper()
+    return keeper(in_session=machine is not None and machine.in_session)
 
 
 @cache
@@ -89,7 +91,7 @@ def why_no_namespaces(machine: Machine) -> str:
     """Return the reason why commands cannot have namespaces of their own. Empty if they can. Tests that if necessary."""
     if machine.no_namespaces is not None:
         return machine.no_namespaces
-    return keeper_here().why_not() if machine.seccomp else "system calls cannot be filtered here"
+    return keeper_here(machine).why_not() if machine.seccomp else "system calls cannot be filtered here"
 
 
 def hides_where_it_may_write(machine: Machine) -> bool:
@@ -115,12 +117,16 @@ def describe(machine: Machine) -> str:
     """
     parts = [f"Landlock {machine.landlock}"] if machine.landlock else []
     parts += ["seccomp"] if machine.seccomp else []
-    if machine.no_namespaces == "" or (
-        machine.no_namespaces is None and keeper_here().is_started and not why_no_namespaces(machine)
-    ):
+    if known_no_namespaces(machine) == "":
         parts.append("namespaces")
     parts += ["bubblewrap"] if machine.bubblewrap else []
     return ", ".join(parts) or "none"
+
+
+def known_no_namespaces(machine: Machine) -> str | None:
+    """Return the result of `why_no_namespaces`. `None` if that is untested, and no keeper was started for a test."""
+    is_started = "harness.sandbox.keeper" in sys.modules and keeper_here(machine).is_started
+    return why_no_namespaces(machine) if is_started else machine.no_namespaces
 
 
 def missing(machine: Machine) -> tuple[str, ...]:

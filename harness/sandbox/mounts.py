@@ -15,6 +15,7 @@ from harness.sandbox import kernel
 # <asm/unistd.h>: one number on every architecture that seccomp.py knows.
 OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, OPENAT2, MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
 # <linux/sched.h>
+OWN_FOLDER = 0x00000200  # CLONE_FS: a current folder and a root of its own, for setns(2) with mounts
 NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PROCESSES, NEW_NETWORK = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 # <linux/mount.h>, <linux/fcntl.h>, <linux/openat2.h>
 CLONE = 1

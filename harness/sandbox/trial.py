@@ -44,6 +44,7 @@ def why_not_held(namespaces: Namespaces) -> str:
                 "covered": ["/dev", "/run"],
                 "temporary": "",
                 "reader": False,
+                "console": "",
             },
             has_own_processes=namespaces.processes >= 0,
         )

@@ -1,4 +1,4 @@
-"""View: the mounts of one command. `view_of` describes them in the harness, `build` makes them in the keeper.
+"""View: the mounts of one command, as a description, and `build`, which makes them in the keeper.
 
 Everything is read-only but the writable layers. `/dev` holds harmless devices, `/run` and `/tmp` are private, and hidden
 paths are covered: a file by `/dev/null` without devices, which cannot be opened, and a folder by an empty one.
@@ -9,18 +9,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.sandbox import kernel, mounts
-from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, Right, parents
-from harness.sandbox.layers import MountLayer, layers_of
-from harness.sandbox.walls import TEMPORARY, Walls
+from harness.sandbox.landlock import HARMLESS_DEVICES, SHARED_MEMORY, Right
+from harness.sandbox.layers import MountLayer, parents
+from harness.sandbox.walls import TEMPORARY
 
 View = Mapping[str, object]
-"""Plain values for `build`, which `marshal` can send: see `view_of`."""
-
+"""Plain values for `build`, which `marshal` can send: see `views`."""
+MOST_KEPT = 8
+"""Maximum number of kept views, and of their descriptions. A session uses two or three."""
 RUN = "/run"
+CONSOLE = "/dev/console"
 DEVICES = (*HARMLESS_DEVICES, "/dev/tty")
 LINKS = (
     ("/dev/fd", "/proc/self/fd"),
@@ -29,54 +31,13 @@ LINKS = (
     ("/dev/stderr", "/proc/self/fd/2"),
     ("/dev/ptmx", "pts/ptmx"),
 )
-_RESOLVER = "/etc/resolv.conf"
 _CLOSED = mounts.READ_ONLY | mounts.NO_SET_ID | mounts.NO_DEVICES
 
 
-def view_of(walls: Walls) -> View:
-    """Return the view for `walls`, from the current state of the disk. Raises Unenforceable for a link."""
-    covered = ["/dev"]
-    if walls.temporary is not None and not walls.reader:
-        covered += [path for path in TEMPORARY if os.path.isdir(path) and not os.path.islink(path)]
-    if walls.sockets:
-        hidden = tuple(map(os.path.realpath, walls.hide))
-        walls = walls.showing(path for path in _sockets_in(covered) if not _is_in_any(path, hidden))
-    else:
-        covered.append(RUN)
-        walls = walls.hiding(named_sockets())
-    resolver = os.path.realpath(_RESOLVER) if walls.internet else ""
-    if RUN in covered and is_within(resolver or "/", RUN):
-        walls = walls.showing((resolver,))
-    return {
-        "layers": [(path, layer.value) for path, layer in layers_of(walls, covered).items()],
-        "covered": covered,
-        "temporary": walls.temporary or "",
-        "reader": walls.reader,
-    }
-
-
-def _is_in_any(path: str, folders: Sequence[str]) -> bool:
-    return any(is_within(path, folder) for folder in folders)
-
-
-def _sockets_in(folders: Sequence[str]) -> Iterable[str]:
-    return (path for path in named_sockets() if _is_in_any(path, folders))
-
-
-def named_sockets() -> Iterable[str]:
-    """Yield the paths of the Unix sockets that programs of this machine have bound. Raises OSError.
-
-    The kernel lists them by network. So sockets of the commands in walls are not among them.
-    """
-    with open("/proc/net/unix", "rb") as file:
-        for line in file:
-            path = line.partition(b" /")[2].rstrip(b"\n")
-            if path:
-                yield os.path.realpath(b"/" + path).decode("utf-8", "surrogateescape")
-
-
-def build(view: View, *, has_own_processes: bool) -> None:
+def build(view: View, *, has_own_processes: bool) -> bool:
     """Move the calling thread into a new mount namespace with the mounts of `view`. Raises OSError.
+
+    Return whether every path of the view existed, and so has its mount.
 
     `has_own_processes` means that `/proc` has only processes of the session.
 
@@ -85,12 +46,14 @@ def build(view: View, *, has_own_processes: bool) -> None:
     """
     layers: Sequence[tuple[str, str]] = view["layers"]  # type: ignore[assignment]
     covered: Sequence[str] = view["covered"]  # type: ignore[assignment]
-    temporary, reader = str(view["temporary"]), bool(view["reader"])
+    temporary, reader, console = str(view["temporary"]), bool(view["reader"]), str(view["console"])
     kernel.new_namespaces(mounts.NEW_MOUNTS)
     mounts.set_attributes_of_all(0, propagation=mounts.PRIVATE)
     from_before = (MountLayer.WRITABLE.value, MountLayer.DEVICE.value, MountLayer.SHOWN.value)
     trees = {path: tree for path, kind in layers if kind in from_before and (tree := _clone(path)) >= 0}
     devices = {path: tree for path in DEVICES if (tree := _clone(path)) >= 0}
+    if console and (tree := _clone(console)) >= 0:
+        devices[CONSOLE] = tree
     scratch = [(path, mounts.clone(temporary)) for path in covered if path in TEMPORARY]
     run_links = _links_in(RUN) if RUN in covered else ()
     mounts.set_attributes_of_all(_CLOSED)
@@ -103,16 +66,23 @@ def build(view: View, *, has_own_processes: bool) -> None:
     emptied = [RUN] if RUN in covered and _cover(RUN) else []
     for name, target in run_links:
         os.symlink(target, f"{RUN}/{name}")
-    null = mounts.opened("/dev/null")
+    null, is_whole, places = mounts.opened("/dev/null"), True, dict[str, bool]()
     for path, kind in layers:
-        if kind == MountLayer.HIDDEN_FILE.value:
-            _mask(path, null)
-        else:
-            _add_layer(path, MountLayer(kind), trees, covered, emptied)
+        match MountLayer(kind):
+            case MountLayer.HIDDEN_FILE:
+                is_mounted = _mask(path, null)
+            case MountLayer.WRITABLE | MountLayer.DEVICE | MountLayer.SHOWN as layer:
+                is_mounted = path in trees
+                if is_mounted:
+                    _attach_tree(trees[path], path, layer, (*covered, *emptied), places)
+            case layer:
+                is_mounted = _add_layer(path, layer, emptied)
+        is_whole = is_whole and is_mounted
     os.close(null)
     mounts.set_attributes_at("/dev", mounts.READ_ONLY)
     for path in emptied:
         mounts.set_attributes_at(path, mounts.READ_ONLY)
+    return is_whole
 
 
 def allow_writing(ruleset: int) -> None:
@@ -125,23 +95,23 @@ def allow_writing(ruleset: int) -> None:
             os.close(descriptor)
 
 
-def _add_layer(
-    path: str, layer: MountLayer, trees: Mapping[str, int], covered: Sequence[str], emptied: MutableSequence[str]
-) -> None:
-    """Mount one layer. A folder that it covers by an empty one is added to `emptied`, and stays writable until later."""
+def _add_layer(path: str, layer: MountLayer, emptied: MutableSequence[str]) -> bool:
+    """Mount a layer over an existing path, and return whether there is one.
+
+    A folder that it covers by an empty one is added to `emptied`, and stays writable until later.
+    """
     match layer:
-        case MountLayer.WRITABLE | MountLayer.DEVICE | MountLayer.SHOWN if path in trees:
-            _attach_tree(trees[path], path, layer, (*covered, *emptied))
         case MountLayer.WAY:
             mounts.attach(mounts.clone(path), path)
         case MountLayer.PROTECTED:
             tree = mounts.clone(path)
             mounts.set_attributes(tree, mounts.READ_ONLY)
             mounts.attach(tree, path)
-        case MountLayer.HIDDEN_FOLDER if _cover(path):
-            emptied.append(path)
         case _:
-            pass
+            if not _cover(path):
+                return False
+            emptied.append(path)
+    return True
 
 
 def _clone(path: str) -> int:
@@ -152,35 +122,58 @@ def _clone(path: str) -> int:
         return -1
 
 
-def _attach_tree(tree: int, path: str, layer: MountLayer, covered: Sequence[str]) -> None:
-    """Attach a copy from before the view at its path. Its mount point is made if it is in a covered folder."""
+def _attach_tree(tree: int, path: str, layer: MountLayer, covered: Sequence[str], places: dict[str, bool]) -> None:
+    """Attach a copy from before the view at its path. Its mount point is made if it is in a covered folder.
+
+    `places` are the mounts that were made so for other paths, each with whether it is a copy from before the view.
+    """
     attributes = {MountLayer.WRITABLE: mounts.NO_SET_ID | mounts.NO_DEVICES, MountLayer.SHOWN: _CLOSED}.get(layer, 0)
     mounts.set_attributes(tree, attributes, propagation=mounts.PRIVATE)
-    if any(is_within(path, folder) for folder in covered) and not os.path.lexists(path):
-        _make_folders(os.path.dirname(path), covered)
-        if stat.S_ISDIR(os.fstat(tree).st_mode):
-            os.mkdir(path)
-        else:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    if is_within_any(path, covered):
+        for folder in reversed(parents(path)):
+            top = max((len(top) for top in covered if is_within(folder, top) and folder != top), default=0)
+            copy = max(
+                (len(place) for place, is_copy in places.items() if is_copy and is_within(folder, place)), default=0
+            )
+            if top > copy and folder not in places:  # a folder of a copy exists
+                _make_way(folder)
+                places[folder] = False
+        _make_mount_point(path, is_folder=stat.S_ISDIR(os.fstat(tree).st_mode))
     mounts.attach(tree, path)
+    places[path] = True
 
 
-def _make_folders(path: str, covered: Sequence[str]) -> None:
-    """Create a folder in a covered one, with those above it. A link on the way, left by a command, is removed."""
-    for folder in (*reversed(parents(path)), path):
-        if any(is_within(folder, top) and folder != top for top in covered) and os.path.islink(folder):
-            os.unlink(folder)
-    os.makedirs(path, exist_ok=True)
+def _make_way(folder: str) -> None:
+    """Make a folder above a mount point, and mount it onto itself, so that no command can rename it."""
+    _make_mount_point(folder, is_folder=True)
+    if is_within_any(folder, TEMPORARY):  # elsewhere, the covered folder becomes read-only
+        mounts.attach(mounts.clone(folder), folder)
 
 
-def _mask(path: str, null: int) -> None:
-    """Cover a file by the opened `/dev/null` without devices, so that not even root can open it. Skip a missing file."""
+def _make_mount_point(path: str, *, is_folder: bool) -> None:
+    """Make a folder or a file. Anything else at the path, left by a command, is removed."""
+    if os.path.islink(path) or (os.path.lexists(path) and os.path.isdir(path) != is_folder):
+        os.unlink(path)
+    if os.path.lexists(path):
+        return
+    if is_folder:
+        os.mkdir(path)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _mask(path: str, null: int) -> bool:
+    """Cover a file by the opened `/dev/null` without devices, so that not even root can open it.
+
+    Return whether the file exists.
+    """
     tree = mounts.clone_of(null, recursive=False)
     mounts.set_attributes(tree, _CLOSED, recursive=False)
     try:
         mounts.attach(tree, path)
     except FileNotFoundError:
-        pass
+        return False
+    return True
 
 
 def _cover(path: str) -> bool:

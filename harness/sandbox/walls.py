@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from harness.record import Record, replace
@@ -22,6 +23,11 @@ class Network:
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - a name, and no file in it
 """Folders that a session's own folder covers in namespaces."""
+
+
+def covered_places() -> tuple[str, ...]:
+    """Return the folders of `TEMPORARY` that can be covered: a link is not one."""
+    return tuple(path for path in TEMPORARY if os.path.isdir(path) and not os.path.islink(path))
 
 
 class Unenforceable(OSError):
@@ -45,9 +51,14 @@ class Walls(Record):
     show: tuple[str, ...] = ()
     """Readable paths below a hidden folder."""
     readable: tuple[str, ...] = ()
-    """Paths that stay readable where the rest of `/tmp` is not visible: workspace, home folder, folders of programs."""
+    """Paths that stay readable where the rest of `/tmp` is not visible: workspace, home folder, folders of programs.
+
+    With `TEMPORARY`, all of it stays readable.
+    """
     own_network: bool = False
     """Whether the command gets a network of its own, whose only exit is a proxy. It requires namespaces."""
+    meets_servers: bool = False
+    """Whether even a reader may use the network of the session, which has only loopback. It requires namespaces."""
     keep: tuple[str, ...] = ()
     """Protected files and folders inside a writable folder. They require bubblewrap, since Landlock cannot exclude a path
     from a folder."""
@@ -61,8 +72,14 @@ class Walls(Record):
 
     terminal: bool = False
     """Whether the standard streams are the command's own terminal. Then even a reader may change its modes."""
+    console: str = ""
+    """Path of the terminal among the standard streams, if any. A new `/dev` has it as `/dev/console`, so that it has a
+    name (ttyname(3))."""
     temporary: str | None = None
     """The command's own temporary folder, which it may write. It does not count for `reader`."""
+    own_tmp: bool = False
+    """Whether `temporary` must also be the `/tmp` of the command. It requires namespaces; any other command in namespaces that
+    writes has it too."""
 
     @property
     def reader(self) -> bool:
@@ -85,7 +102,7 @@ class Walls(Record):
     @property
     def internet(self) -> bool:
         """Whether the command may create internet sockets, no matter which network they reach."""
-        return self.network or self.own_network
+        return self.network or self.own_network or self.meets_servers
 
     @property
     def sockets(self) -> bool:

@@ -29,12 +29,12 @@ from harness.errors import PolicyError
 from harness.gate.records import Advice
 from harness.policy.command_matchers import WORKSPACE
 from harness.policy.loader import parse_policy
+from harness.policy.loose_commands import programs_in
 from harness.policy.patterns import ArgvPattern
 from harness.policy.plain_commands import auto_argv_problem
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
-from harness.policy.walls_fit import programs_in
 from harness.programs.runners import RUNNING_WORDS
 from harness.record import replace
 from harness.session.rule_subjects import (

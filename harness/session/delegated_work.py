@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.session.running_session import RunningSession
     from harness.session.session_place import SessionPlace
 
-NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
+NOT_FOR_HELPERS = ("delegate", "ask_user", "todo", "job")
 """Tools of the main conversation that helpers do not get."""
 MOST_PATCH_BYTES = 1_000_000
 """Maximum bytes of a patch that are shown to the model. The patch file is complete."""

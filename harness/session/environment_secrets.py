@@ -12,7 +12,7 @@ from harness.redaction.redactor import Redactor
 from harness.redaction.secret_checks import is_long_chance
 from harness.redaction.shapes import shape_spans, shapes_for
 from harness.regex import regex
-from harness.safe_files import MAY_USE, open_private, sync_path
+from harness.safe_files import MAY_USE, make_private, open_private, sync_path
 from harness.session.state import State
 
 KEY_BYTES = 32
@@ -151,7 +151,7 @@ def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> byt
     key = _read(path)
     if key is None or (isinstance(key, bytes) and len(key) < KEY_BYTES):
         try:
-            os.makedirs(state.state, mode=0o700, exist_ok=True)
+            make_private(state.state)
             _make(path) if key is None else _make_anew(path)
             key = _read(path)
         except OSError as error:

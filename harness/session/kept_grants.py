@@ -14,7 +14,7 @@ from harness.grant_pattern import GrantPattern, GrantScope, pattern_fields, patt
 from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, kept_id, pattern_problem
 from harness.record import Record, replace
-from harness.safe_files import append_line, open_private
+from harness.safe_files import append_line, make_private, open_private
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange
@@ -141,7 +141,7 @@ class KeptGrants:
             return f"{self.path}: {_error_text(error)}"
 
     def _written(self, fields: Mapping[str, JsonValue]) -> int:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(self.path))
         descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

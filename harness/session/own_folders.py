@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.errors import UsageError
 from harness.files.workspace import MAX_LINKS, Workspace
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.safe_files import MAY_USE, MAY_WRITE
 from harness.session.state import State, current_folder, workspace_folder
 
@@ -111,7 +111,7 @@ def output_path(path_argument: str, folders: Sequence[str], *, shown_as: str = "
         links += 1
         if links > MAX_LINKS:
             raise UsageError(f"{shown_as or path_argument}: there are too many links on the way")
-        if any(is_within(at, folder) for folder in folders):
+        if is_within_any(at, folders):
             raise UsageError(
                 f"{shown_as or path_argument}: {at} is a link in the workspace, which may lead anywhere; name another place"
             )
@@ -140,7 +140,7 @@ def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str |
     if arguments.log is None:
         return None
     path = output_path(arguments.log, workspace_folders(arguments), shown_as=f"--log {arguments.log}")
-    if is_within(path, workspace.root) and not any(is_within(path, guarded_folder) for guarded_folder in state.guarded):
+    if is_within(path, workspace.root) and not is_within_any(path, state.guarded):
         raise UsageError(
             f"--log {arguments.log}: the file is in the workspace, where a command of the run could write it: leave --log "
             f"out to keep the log below {state.sessions}, or name a file outside of {workspace.root}"

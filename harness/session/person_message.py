@@ -32,3 +32,10 @@ def own_words(text: str) -> str:
     for words in (INTERRUPTED, UNANSWERED, PLAN_ON, PLAN_OVER):
         text = text.removeprefix(words).lstrip("\n")
     return _PRINTED.sub("", text, count=1) if text.startswith(RAN_BY_PERSON) else text
+
+
+def typed_words(text: str) -> str:
+    """Return the typed part of a message. If unanswered messages were joined, return all their typed parts."""
+    for between in (INTERRUPTED, UNANSWERED):
+        text = text.replace(f"{between}\n\n", "")
+    return own_words(text).strip()

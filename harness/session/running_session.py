@@ -33,6 +33,7 @@ from harness.session.active_parts import ActiveParts
 from harness.session.config.provider import about_model, not_for, withhold
 from harness.session.config.settings import Settings
 from harness.session.front import Front
+from harness.session.jobs_in_background import JobsInBackground
 from harness.session.provider_models import ProviderModels
 from harness.session.session_log import close_log, lost_log, opened_log, who_and_where
 from harness.session.session_place import SessionPlace
@@ -122,6 +123,7 @@ class RunningSession:
 
     def close(self) -> None:
         """End everything that was started for the session."""
+        self.tools.jobs.close()
         self._parts.close()
 
 
@@ -197,7 +199,9 @@ def begin_session(
                 advise=rules.advise,
                 phrase=templates.result if templates.has_result else None,
             ),
+            background=JobsInBackground(tools.jobs),
         )
+        tools.jobs.call_now = lambda: (log.session, log.running_call)
     except BaseException:
         close_log(place.state, log)
         raise

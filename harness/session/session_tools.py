@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
@@ -15,7 +16,9 @@ from harness.log.attachments import attachments_beside
 from harness.plugin import ToolPlace
 from harness.policy.policy import Policy, denies_altogether
 from harness.process.hardening import undumpable
+from harness.process.job import Jobs
 from harness.record import Record
+from harness.redaction.stream import RedactedStream
 from harness.sandbox.keeper import start_early
 from harness.session.chosen_tools import ChosenTools, chosen_tools
 from harness.session.front import Front
@@ -63,6 +66,8 @@ class SessionTools(Record):
     seat: HelperSeat
     changes: CommandChanges
     """The looks at the files around commands."""
+    jobs: Jobs
+    """The background commands."""
 
     @property
     def place(self) -> SessionPlace:
@@ -82,6 +87,10 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     place, policy = rules.place, rules.policy
     attachments, seat = SessionAttachments(place.settings), HelperSeat()
     changes = CommandChanges(place.workspace.root, place.state.trees, place.environment)
+    plugin_offers = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
+    chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in plugin_offers])
+    optional_names = chosen.optional(policy)
+    jobs = Jobs(partial(RedactedStream, place.redactor))
     shipped = tools_in(
         place.workspace,
         place.state,
@@ -93,11 +102,9 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         scripts=tuple(place.extensions.tools.values()),
         attachments=attachments,
         changes=changes,
+        jobs=jobs if "job" in optional_names else None,
     )
-    plugin_offers = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
-    chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in plugin_offers])
-    optional_names = chosen.optional(policy)
-    optional = optional_tools(optional_names, ask=front.ask, helpers=seat.helpers)
+    optional = optional_tools(optional_names, ask=front.ask, helpers=seat.helpers, jobs=jobs)
     room = ToolPlace(workspace=place.workspace, environment=place.environment, stops=lambda: place.interrupt.stops)
     offered = tuple(offer.make(room) for offer in (*tool_offers(optional_names), *plugin_offers))
     level = check_confinement(policy, shipped)
@@ -114,6 +121,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         attachments=attachments,
         seat=seat,
         changes=changes,
+        jobs=jobs,
     )
 
 
@@ -147,10 +155,12 @@ def tools_in(
     scripts: Sequence[ScriptDeclaration] = (),
     attachments: SessionAttachments | None = None,
     changes: CommandChanges | None = None,
+    jobs: Jobs | None = None,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools and scripts for a workspace. No command can read `log` and the absolute paths in `hide`.
 
-    `changes` finds the files that commands change (default: a new one).
+    `changes` finds the files that commands change (default: a new one). `jobs` are the background commands (default: there
+    can be none).
 
     From this call on, commands cannot read this process's memory or environment, which hold keys.
     """
@@ -168,6 +178,7 @@ def tools_in(
         scripts=scripts,
         readers=file_readers(attachments),
         changes=changes or CommandChanges(workspace.root, state.trees, environment),
+        jobs=jobs,
     )
 
 

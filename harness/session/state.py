@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.errors import LogError, PolicyError, UsageError
-from harness.safe_files import append_line, is_locked_within, open_private
+from harness.safe_files import append_line, is_locked_within, make_private, open_private
 from harness.shipped import STATE_FOLDERS
 from harness.text.visible import visible_line
 
@@ -315,11 +315,8 @@ def logs_in(folder: str) -> list[str]:
 
 
 def _make_private(folder: str) -> None:
-    """Make a folder that only its owner may enter. If others may write an existing folder, remove that permission.
-
-    `makedirs` uses its mode only for the last folder; the mode of the others depends on the umask.
-    """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    """Make a folder that only its owner may enter. If others may write an existing folder, remove that permission."""
+    make_private(folder)
     mode = os.stat(folder).st_mode
     if mode & 0o022:
         os.chmod(folder, mode & 0o755)

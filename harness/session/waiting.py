@@ -25,7 +25,7 @@ from harness.gate.approval import Approval, nobody
 from harness.grant_pattern import GrantScope, pattern_fields, pattern_from
 from harness.log.vocabulary import Answer
 from harness.record import Record, replace
-from harness.safe_files import NEW_FILE, open_private, read_small, remove_if_there, write_new, write_whole
+from harness.safe_files import NEW_FILE, make_private, open_private, read_small, remove_if_there, write_new, write_whole
 
 if TYPE_CHECKING:
     from harness.policy.grant_offers import Offer
@@ -153,7 +153,7 @@ class WaitingList:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Listen for the duration of the block: hooks add their questions meanwhile. Raises OSError."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         descriptor = open_private(os.path.join(self._folder, _LISTENING), os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)

@@ -70,12 +70,16 @@ class CommandLine:
                 changes = True
         self.disk_changed = self.disk_changed or changes
 
-    def add_opaque(self, reason: str, part: str, state: ShellState, *, given_to: Command | None = None) -> None:
+    def add_opaque(
+        self, reason: str, part: str, state: ShellState, *, given_to: Command | None = None, hint: str = ""
+    ) -> None:
         """Add a part of the line that could not be parsed, with the loose words in it for strict rules."""
         key = (reason, part, (state.folders or (self.disk.root,))[0])
         if key not in self._opaque:  # a loop has the same part in every round
             column = max(self.text.find(part.partition("\n")[0]), 0) + 1
-            self._opaque[key] = replace(loose_opaque(part, reason, column, self.disk, key[2]), given_to=given_to)
+            self._opaque[key] = replace(
+                loose_opaque(part, reason, column, self.disk, key[2]), given_to=given_to, hint=hint
+            )
         self.add(self._opaque[key])
 
     def resolved(self, word: str, access: Access, state: ShellState, *, entry: bool = False) -> list[PathAccess]:

@@ -94,6 +94,13 @@ def _read(text: str, disk: Witness, folder: str, *, own_tmpdir: bool = True) -> 
     return tuple(dict.fromkeys(reader.line.facets))
 
 
+RUNS_ON = (
+    "What runs behind & ends with its call. To keep a program running, send it alone, without &, and with background: true "
+    "if this tool offers that."
+)
+"""Advice on a line with a background job."""
+
+
 class _LineReader:
     """Walks the tree of one command line as bash would run it, down to simple commands."""
 
@@ -112,7 +119,7 @@ class _LineReader:
 
     def _and_or(self, item: AndOr, state: ShellState) -> Outcome:
         if item.background:
-            self.line.add_opaque("a background job (&)", item.text, state)
+            self.line.add_opaque("a background job (&)", item.text, state, hint=RUNS_ON)
         outcome = self._pipeline(item.first, state)
         for connector, pipeline in item.rest:
             match connector:

@@ -26,6 +26,8 @@ The line at the prompt
     line_history.py        earlier lines
     screen_reader_line.py  the line on terminals without repainting
     type_ahead.py          keys typed during a turn
+    unmarked_paste.py      pastes that the terminal does not mark
+    typing_times.py        the times of the last typed text and the last answer
 
 A question about a call
     approver.py            the approver, which puts one question after another

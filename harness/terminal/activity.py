@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.audit.calls import word
+from harness.audit.calls import is_typed, word
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.redaction.stream import RedactedStream
+from harness.terminal.readings import is_reading
 from harness.terminal.row_text import cells, ending, fitted
 from harness.text.amounts import count_of, elapsed, size_of_bytes
 from harness.text.visible import visible_line
@@ -52,6 +53,8 @@ class Ticker:
 
 TURNS_A_SECOND = 5
 """Frames of the spinner, and checks of the ticker, per second. Enough for visible movement with little work."""
+WITH_RESULTS, AFTER_TURN = "with the next results", "queued"
+"""Descriptions of a line that the user finished during a turn: when the model gets it."""
 CHARACTERS_A_TOKEN = 4
 """Estimated number of characters per token. The display marks it as an estimate; only the server knows the number."""
 
@@ -95,7 +98,7 @@ def composed(width: int, state: str, tail: str, typed: str) -> str:
     return f"{state}  {typed}" if state and typed else state or typed
 
 
-FIRST_LINES, LAST_LINES, WHOLE = 2, 5, 12
+FIRST_LINES, LAST_LINES, WHOLE = 4, 5, 12
 """Numbers of output lines per command: first lines shown at once, last lines shown at the end, maximum to show all."""
 MOST_IN_A_LINE = 2_000
 """Maximum number of characters used of a line. The terminal shows fewer."""
@@ -116,9 +119,12 @@ class RestOfOutput(Record):
 class CommandOutput:
     """The output of one command so far."""
 
-    def __init__(self, redactor: Redactor | None) -> None:
-        """`redactor` masks secrets; `None` masks none."""
+    def __init__(self, redactor: Redactor | None, *, holds: bool = False) -> None:
+        """`redactor` masks secrets; `None` masks none. `holds` keeps the first lines back until `finish`."""
         self._stream = _stream_of(redactor) if redactor else None
+        self._holds = holds
+        self._first: list[str] = []
+        """The first lines that were kept back."""
         self._open = ""
         """The unfinished line, cut to the length that can be shown."""
         self._tail: deque[str] = deque(maxlen=WHOLE - FIRST_LINES)
@@ -144,11 +150,15 @@ class CommandOutput:
         self.lines += newlines + (0 if printed.endswith("\n") else 1) - (1 if self._ends_open else 0)
         self._ends_open = not printed.endswith("\n")
         # The stream holds back text that may be the start of a secret; it comes out with a later call.
-        return self._take(self._stream.feed(printed) if self._stream else printed)
+        lines = self._take(self._stream.feed(printed) if self._stream else printed)
+        if not self._holds:
+            return lines
+        self._first += lines
+        return []
 
     def finish(self) -> RestOfOutput:
         """Return the rest to show at the end of the output."""
-        first = self._take(self._stream.finish() if self._stream else "")
+        first = self._first + self._take(self._stream.finish() if self._stream else "")
         if self._open:
             first += self._take("\n")
         last = tuple(self._tail)[0 if self._given_lines <= WHOLE else -LAST_LINES :]
@@ -191,16 +201,20 @@ class UnshownOutput(Record):
     """A note about the lines between the first and the last ones."""
     last: tuple[str, ...] = ()
     """The last lines, or all others of a short output."""
+    reading: str = ""
+    """Short description of the call if it was a reading that went well: its output is not shown. Otherwise empty."""
 
 
 class Activity:
     """The current activity, its start, and its result so far."""
 
-    def __init__(self, redactor: Redactor | None, way: str = "", stops: str = "") -> None:
+    def __init__(self, redactor: Redactor | None, way: str = "", stops: str = "", *, folds: bool = False) -> None:
         """`redactor` masks secrets in the output of commands.
 
-        `way` names the command that shows the full output, and `stops` the key that stops the activity.
+        `way` names the command that shows the full output, and `stops` the key that stops the activity. `folds` hides
+        the output of readings.
         """
+        self._folds = folds
         self._redactor = redactor
         self._way = way
         self._stops = stops
@@ -210,8 +224,14 @@ class Activity:
         """The running tool, and a short description of its call."""
         self._decided: dict[tuple[str, str], str] = {}
         """Short descriptions of calls that have not started, by session and number."""
-        self._beside: deque[tuple[str, str, float]] = deque()
-        """Other calls that run at the same time, to be shown later: tool, description and start."""
+        self._beside: deque[tuple[str, str, float, bool]] = deque()
+        """Other calls that run at the same time, to be shown later: tool, description, start, and whether it is a reading."""
+        self._readings: set[tuple[str, str]] = set()
+        """Readings that have not ended, by session and number."""
+        self._typed = ("", "")
+        """Session and number of the last command that the user typed."""
+        self._is_reading = False
+        """Whether the running call is a reading."""
         self._helpers: set[str] = set()
         """Session names of helpers."""
         self.output: CommandOutput | None = None
@@ -232,6 +252,8 @@ class Activity:
         # Parallel helpers are shown only as the calls that started them.
         if self._beside and key[0] in self._helpers:
             return UnshownOutput()
+        if self._folds:
+            self._note_reading(record, key)
         match record["kind"]:
             case "model_request":
                 self.stop()
@@ -239,12 +261,11 @@ class Activity:
             case "decision":
                 self._decided[key] = visible_line(word(record.get("summary")))
             case "intent":
-                self._begin(word(record.get("tool")), self._decided.pop(key, ""), now)
+                self._begin(word(record.get("tool")), self._decided.pop(key, ""), now, reads=key in self._readings)
             case "outcome":
                 self._decided.pop(key, None)
-                unshown = (
-                    _unshown_output(self.output, record, self._way) if self.output is not None else UnshownOutput()
-                )
+                self._readings.discard(key)
+                unshown = self._unshown(record)
                 self._next()
                 return unshown
             case str() as kind if kind in _ENDS_THINKING:
@@ -253,10 +274,26 @@ class Activity:
                 pass
         return UnshownOutput()
 
-    def _begin(self, tool: str, call: str, now: float) -> None:
+    def _note_reading(self, record: LogRecord, key: tuple[str, str]) -> None:
+        """Note a reading when it is decided. The output of a user's command is shown, whatever it is."""
+        match record["kind"]:
+            case "call_proposed" if is_typed(record):
+                self._typed = key
+            case "decision" if key != self._typed and key[0] not in self._helpers and is_reading(record):
+                self._readings.add(key)
+            case _:
+                pass
+
+    def _unshown(self, outcome: LogRecord) -> UnshownOutput:
+        """Return the rest of the output of the running call, which ended with this outcome."""
+        if self._is_reading and outcome.get("status") == "ok":
+            return UnshownOutput(reading=self._call or self._tool)
+        return UnshownOutput() if self.output is None else _unshown_output(self.output, outcome, self._way)
+
+    def _begin(self, tool: str, call: str, now: float, *, reads: bool) -> None:
         self._thinks = False
         self.command = call if tool in COMMANDS else ""
-        self._beside.append((tool, call, now))
+        self._beside.append((tool, call, now, reads))
         if self.output is None:
             self._next()
 
@@ -264,13 +301,13 @@ class Activity:
         """Show the next of the parallel calls, which end in the order in which they began."""
         if not self._beside:
             return self.stop()
-        self._tool, self._call, self._since = self._beside.popleft()
-        self.output = CommandOutput(self._redactor)
+        self._tool, self._call, self._since, self._is_reading = self._beside.popleft()
+        self.output = CommandOutput(self._redactor, holds=self._is_reading)
         return None
 
     def stop(self) -> None:
         """End the current activity."""
-        self._thinks, self.output = False, None
+        self._thinks, self._is_reading, self.output = False, False, None
         self._beside.clear()
 
     def seconds(self, now: float) -> float:
@@ -300,7 +337,7 @@ def _unshown_output(output: CommandOutput, outcome: LogRecord, way: str) -> Unsh
     count = total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else output.bytes
     at_least = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
-    location = f"; all of it: {path}" if path else f"; {way}" if way else ""
+    location = f"; all of it: {path}" if path else f"; {way} {word(outcome.get('call'))} shows all" if way else ""
     more = f"... {at_least}{count_of(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{location}"
     return UnshownOutput(first=rest.first, more=visible_line(more, 1_000), last=rest.last)
 

@@ -8,14 +8,13 @@ from enum import Enum
 from harness.terminal.keys import Event, Key, Pasted
 from harness.terminal.row_text import cells, ending
 from harness.terminal.screen import Screen
+from harness.terminal.unmarked_paste import HAND
 from harness.text.visible import visible_line
 
 MOST_CHARACTERS = 2_000
 """Maximum number of characters in a line; more are dropped. The model and the log get the complete line."""
 _LONGEST_ESCAPE = 10
 r"""Length of the longest escape of a character (`\U0010ffff`)."""
-HAND = 3
-"""Maximum number of characters that a hand types within 10 ms. More of them are a paste."""
 
 
 class Pastes(Enum):

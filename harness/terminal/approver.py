@@ -18,13 +18,14 @@ from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.terminal.choices import permanent_line
-from harness.terminal.dialog import Seat
+from harness.terminal.dialog import NOTICE_SECONDS, Seat
 from harness.terminal.keys import Keyboard
 from harness.terminal.places_dialog import PlacesDialog
 from harness.terminal.question import Asker, Question, Usual, by_model, question_rows
 from harness.terminal.question_dialog import QuestionDialog
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
+from harness.terminal.typing_times import TypingTimes
 from harness.terminal.undo_dialog import UndoDialog
 from harness.terminal.undo_question import UndoChoice, UndoQuestion
 from harness.terminal.user_question_dialog import UserQuestionDialog
@@ -50,10 +51,11 @@ def keyboard_at(source: int, brackets: Callable[[str], None], on_return: Callabl
 
 
 class TerminalApprover:
-    """Asks the user at the terminal. Enter is not an answer, end of input is a no, and Ctrl-C is a no and a stop.
+    """Asks the user at the terminal. Enter alone is not an answer, end of input is a no, and Ctrl-C is a no and a stop.
 
-    INVARIANT: YES requires a `y` that was pressed alone, after a time without keys, when the whole question had been
-    shown at the present terminal size. A call with irreversible effects also requires a typed word after it.
+    INVARIANT: YES requires a `y` that was pressed alone, or typed by hand with Enter (also as `yes`), after a time without
+    keys, when the whole question had been shown at the present terminal size. A call with irreversible effects also
+    requires a typed word after it.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TerminalApprover:
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
         usual: Callable[[], Usual] = Usual,
         asker: Asker | None = None,
+        times: TypingTimes | None = None,
         descriptors: tuple[int, int] | None = None,
         keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
@@ -78,7 +81,8 @@ class TerminalApprover:
         `environment` is the user's environment: it names the editor, and commands get variables from it. Keys before a
         question and within `dead_seconds` after it are dropped. `offer` returns the possible grants, and `advise` a
         rule if none is possible. During a question, `paused` keeps other threads from reading keys. `usual` returns the
-        usual effects of commands. `asker` is another agent that made the call, if any. `descriptors` are for keys and
+        usual effects of commands. `asker` is another agent that made the call, if any. `times` are shared with other
+        readers of keys. `descriptors` are for keys and
         echo (default: stdin and stdout). `keyboard_of` makes the keyboard from a descriptor, the switch of bracketed
         paste, and a callback for a return to the terminal.
         """
@@ -95,11 +99,17 @@ class TerminalApprover:
         self._source, self._target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
         self._keyboard_of = keyboard_of
         self._monotonic = monotonic
+        self._times = times or TypingTimes(monotonic)
         self._last = monotonic()
 
     def turn_begins(self) -> None:
         """Record that the user is at the terminal, having just sent a line."""
         self._last = self._monotonic()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the user has neither typed nor answered for NOTICE_SECONDS."""
+        return self._monotonic() - self._last >= NOTICE_SECONDS and not self._times.is_typing
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Show `action` and the reason for the question, and return the answer."""
@@ -109,7 +119,7 @@ class TerminalApprover:
                 approval = self._ask(action, verdict, began)
             except KeyboardInterrupt:
                 approval = Approval(answer=Answer.STOP, by="person")
-            self._last = self._monotonic()
+            self._note_answer()
             if by_model(action):  # the trace shows the answer when the call ends
                 self._screen.take_back()
             else:
@@ -129,7 +139,7 @@ class TerminalApprover:
             finally:
                 self._screen.keep()  # the changes stay on the screen
                 self._screen.settle()
-                self._last = self._monotonic()
+                self._note_answer()
 
     def ask_undo(self, question: UndoQuestion) -> UndoChoice:
         """Ask how far to go back. A failure counts as no answer, and changes nothing."""
@@ -143,7 +153,7 @@ class TerminalApprover:
             finally:
                 self._screen.keep()  # the list stays on the screen
                 self._screen.settle()
-                self._last = self._monotonic()
+                self._note_answer()
 
     def ask_user(self, question: UserQuestion) -> UserAnswer:
         """Show a question of the model, and return the answer. Without a terminal, the user counts as absent."""
@@ -160,10 +170,15 @@ class TerminalApprover:
             finally:
                 self._screen.keep()  # the question stays on the screen
                 self._screen.settle()
-                self._last = self._monotonic()
+                self._note_answer()
             if answer.text:
                 self._screen.line(f"  you answered: {visible_line(answer.text, 1_000)}", Tone.QUIET)
             return answer
+
+    def _note_answer(self) -> None:
+        """Record that the user has just answered: the rest of a typed line belongs to the answer."""
+        self._last = self._monotonic()
+        self._times.answer()
 
     def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
         variables = child_environment(self._environment)
@@ -206,7 +221,7 @@ class TerminalApprover:
         # Bracketed paste is not switched on a terminal without escapes, where a screen reader would read them aloud.
         brackets = self._echo if self._screen.look.repaints else _no_brackets
         with self._keyboard_of(self._source, brackets, self._screen.keep) as keyboard:
-            yield Seat(self._screen, keyboard, self._interrupt, self._dead_seconds, self._monotonic)
+            yield Seat(self._screen, keyboard, self._interrupt, self._dead_seconds, self._monotonic, self._times)
 
 
 def _no_brackets(text: str) -> None:

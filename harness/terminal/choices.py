@@ -46,10 +46,12 @@ EDIT = Choice(key="e", word="edit", does="edits it in your editor")
 HALT = Choice(key="h", word="halt", does="refuses and ends the turn: nothing else of it runs")
 VIEW = Choice(key="v", word="view", does="shows it again from the top")
 HELP = Choice(key="?", word="help", does="shows all keys, what every command gets, and what decided each part")
+KEYS = Choice(key="?", word="help", does="says what the keys do")
 NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
 """For a question of another agent, whose turn continues."""
+LEAVES_ALL = "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
 
 
 def key_line(choices: Sequence[Choice], room: int, *, lines_left: int = 0, waits: Choice = YES) -> str:

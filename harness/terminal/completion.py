@@ -38,6 +38,12 @@ class Offered(Record):
     """The text to insert into the line."""
     label: str
     description: str = ""
+    searched: str = ""
+    """Further text in which typed words are searched."""
+    preview: Callable[[], Sequence[str]] | None = None
+    """Function that returns lines to show while the entry is chosen. They need not be safe to display."""
+    delete_line: str = ""
+    """Line that the Delete key writes while the entry is chosen. Empty: the key has its usual effect."""
 
 
 Menus: TypeAlias = Mapping[str, Callable[[], Sequence[Offered]]]
@@ -61,6 +67,8 @@ class LineCompleter(Completer):
         self._commands = commands
         self._files = files
         self._offers = offers
+        self._previews: dict[str, Sequence[str]] = {}
+        """Previews of this line's entries, by the text of the line."""
         self._offered_arguments: dict[str, Sequence[Offered] | None] = {}
         """Arguments of the commands of this line; `None` during the query.
 
@@ -70,6 +78,7 @@ class LineCompleter(Completer):
     def begin_line(self) -> None:
         """Forget the queried arguments, because a new line begins."""
         self._offered_arguments = {}
+        self._previews = {}
 
     @property
     def is_asking(self) -> bool:
@@ -133,6 +142,19 @@ class LineCompleter(Completer):
         follows = self._offering(text)
         return follows is not None and self._offered_arguments.get(follows[0]) == ()
 
+    def preview(self, text: str) -> Sequence[str]:
+        """Return the preview of the entry whose choice makes this text. Empty for other texts."""
+        if text not in self._previews:
+            entry = self.chosen(text)
+            self._previews[text] = entry.preview() if entry is not None and entry.preview is not None else ()
+        return self._previews[text]
+
+    def chosen(self, text: str) -> Offered | None:
+        """Return the entry whose choice makes this text, if its command has been queried."""
+        follows = self._offering(text)
+        entries = self._offered_arguments.get(follows[0]) if follows else None
+        return next((entry for entry in entries or () if follows and entry.text == follows[1]), None)
+
     def _of_commands(self, text: str) -> Iterator[Completion]:
         typed = text[1:].lower()
         commands = self._commands()
@@ -186,8 +208,8 @@ class LineCompleter(Completer):
 
 
 def _fits(argument: Offered, words: Sequence[str]) -> bool:
-    """Return whether every word occurs in the text, the label or the description of an entry."""
-    searched = f"{argument.text}\n{argument.label}\n{argument.description}".lower()
+    """Return whether every word occurs in the text, the label, the description or the searched text of an entry."""
+    searched = f"{argument.text}\n{argument.label}\n{argument.description}\n{argument.searched}".lower()
     return all(word in searched for word in words)
 
 

@@ -180,6 +180,10 @@ class Console:
     show records of the log, which are already redacted. Questions to the user are shown unmasked.
     """
 
+    _is_short = False
+    _lists_files = False
+    """Whether the lines of calls have their short form, see `call_line`."""
+
     def __init__(self, stream: TextIO, look: Look, *, redactor: Redactor | None = None) -> None:
         self.look = look
         self._redactor = redactor
@@ -197,7 +201,7 @@ class Console:
     def _tracer(self) -> Tracer:
         from harness.terminal.trace import Tracer  # late, because most commands show no records
 
-        return Tracer()
+        return Tracer(short=self._is_short, lists_files=self._lists_files)
 
     def text(self, delta: str) -> None:
         """Write a piece of the model's text as it arrives. With a redactor, words are held back until complete."""
@@ -284,6 +288,8 @@ class Console:
             self._ending = _Ending(message=record.get("message"), line=line)
         elif line is not None:
             self.line(line.text, line.tone)
+            if line.command:
+                self.line(f"  {line.command}", line.tone)
 
     def give_up(self) -> None:
         """Discard all further output, because its reader is gone. The run continues, and is recorded in the log."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from harness.interrupt import Interrupt
 from harness.session.config.declared import LEAST_DEAD_SECONDS
-from harness.terminal.choices import Choice, key_line, key_rows, said_keys
+from harness.terminal.choices import KEYS, NEXT, VIEW, Choice, key_line, key_rows, said_keys
 from harness.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.terminal.question_pages import LEAST_HEIGHT, LEAST_WIDTH, Pages
 from harness.terminal.row_text import Row, prose
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
+from harness.terminal.typing_times import TypingTimes
 
 NOTICE_SECONDS = 10.0
 """Seconds of absence before a question, or of waiting for its answer, after which the user is notified."""
 
+READING_SECONDS = 1.5
+"""Seconds after the last new row during which no key acts, if the user was typing before the question."""
+
+EARLY = "that key came too early: read first, then press it again"
 _ENTER = "Enter answers nothing"
 _NO_ANSWER = "that key is no answer"
 _UNSEEN = "see the rest first (space)"
@@ -37,6 +42,7 @@ class Seat(NamedTuple):
     dead_seconds: float
     """Seconds after new rows during which keys do not count."""
     monotonic: Callable[[], float]
+    times: TypingTimes
 
 
 AnswerT = TypeVar("AnswerT")
@@ -45,17 +51,22 @@ AnswerT = TypeVar("AnswerT")
 class Dialog(ABC, Generic[AnswerT]):
     """An open question. Methods return the answer, or `None` if the question is still open.
 
-    INVARIANT: Enter, a paste, or text typed before the question never answers it.
+    INVARIANT: A key answers only if it was pressed alone, or typed by hand as `y`, `yes`, `n` or `no` with Enter, after a
+    time without keys. If the user was typing before the question, a key that acts also counts only READING_SECONDS after
+    the last new row. Enter alone, a paste, or text typed before the question never answers it.
     """
 
     def __init__(
         self, seat: Seat, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]], *, waits: Choice
     ) -> None:
         """Use functions that return the title and the rows for a width. `waits` is off until all rows were seen."""
-        self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic = seat
+        self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic, times = seat
         self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
         self._pages = Pages(self._screen, title_at, rows_at)
         self._waits = waits
+        self._times = times
+        self._is_typing = False
+        """Whether the user was typing when the question appeared, or since."""
         self._paged_at = 0.0
         self._question_rows = 0
         """Number of rows of the question itself, without the notes, help and lists below it."""
@@ -108,6 +119,7 @@ class Dialog(ABC, Generic[AnswerT]):
         if began - away_since >= NOTICE_SECONDS:
             self._notify()
             notice_at = None
+        self._is_typing = self._times.is_typing
         done = self._draw()
         while done is None:
             if not self._pages.is_current:  # the rows may be gone, or wrapped differently
@@ -134,6 +146,7 @@ class Dialog(ABC, Generic[AnswerT]):
             case Pasted(text=text, bracketed=False) if text.startswith("\x1b"):
                 return self._dropped(_NO_ANSWER)
             case _:
+                self._is_typing = True
                 return self._dropped(_BURST)
 
     def _on_any_key(self, key: str) -> AnswerT | None:
@@ -144,7 +157,7 @@ class Dialog(ABC, Generic[AnswerT]):
                 self._question_rows = self._screen.passing_rows
                 self._paged_at = self._monotonic()
                 return None
-            case "page" | "rest":
+            case " " | "page" | "rest":
                 return self._rest()
             case "v":
                 return self._draw_again()
@@ -160,16 +173,23 @@ class Dialog(ABC, Generic[AnswerT]):
             case _:
                 return self._on_key(key)
 
-    @property
-    def _is_paged(self) -> bool:
-        """Whether the last page was shown only just before the key, so that the user cannot have reacted to it."""
-        return self._keyboard.came_at - self._paged_at < self._dead_seconds
+    def _is_early(self, shown_at: float) -> bool:
+        """Return whether the last key came so soon after new rows that the user cannot have read them."""
+        seconds = max(self._dead_seconds, READING_SECONDS if self._is_typing else 0.0)
+        return self._keyboard.came_at - shown_at < seconds
+
+    def _is_in_time(self) -> bool:
+        """Return whether a key that acts counts by now. If not, show the reason once."""
+        is_early = self._is_early(self._paged_at)
+        if is_early:
+            self._tell_once(EARLY)
+        return not is_early
 
     def _is_seen(self) -> bool:
         """Return whether a key counts that requires that all rows were seen. If not, show the reason once."""
         if self._pages.rows_left and not self._pages.is_seen:
             self._tell_once(_UNSEEN)
-        return self._pages.is_seen and not self._is_paged
+        return self._pages.is_seen and self._is_in_time()
 
     # Display
 
@@ -182,7 +202,7 @@ class Dialog(ABC, Generic[AnswerT]):
         self._question_rows, self._helps = self._screen.passing_rows, False
         self._shown_notes.clear()
         self._paged_at = self._monotonic()
-        return self._rest()
+        return self._rest(self._times.answer_seconds)
 
     def _draw_again(self) -> AnswerT | None:
         self._clear()
@@ -250,4 +270,28 @@ class Dialog(ABC, Generic[AnswerT]):
         """
         with self._interrupt:
             came = self._keyboard.rest(max(self._dead_seconds, min_seconds))
+        self._is_typing = self._is_typing or self._keyboard.dropped
         return None if came is None else self._end_answer(came)
+
+
+class PlainDialog(Dialog[AnswerT]):
+    """A question with the same title at every width, and with keys of its own between those of every question."""
+
+    def __init__(self, seat: Seat, title: str, rows_at: Callable[[int], Sequence[Row]], *, waits: Choice) -> None:
+        """Use the user's devices, the title, and a function that returns the rows for a width. For `waits` see Dialog."""
+        super().__init__(seat, lambda _: title, rows_at, waits=waits)
+        self._title = title
+
+    @property
+    @abstractmethod
+    def _own_choices(self) -> Mapping[Choice, bool]:
+        """The keys of this question, and whether each works now."""
+
+    @property
+    def _notice(self) -> str:
+        return self._title
+
+    @property
+    def _choices(self) -> Sequence[Choice]:
+        works = {NEXT: bool(self._pages.rows_left), **self._own_choices, VIEW: True, KEYS: True}
+        return [choice for choice, does in works.items() if does]

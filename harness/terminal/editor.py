@@ -167,7 +167,7 @@ def _text_of(action: Action) -> _Text | None:
         return None
     if kind.edited_each in arguments:
         texts = _new_texts(arguments[kind.edited_each], kind.edited)
-        return None if texts is None else _Text(body=_sections(texts), suffix=".txt")
+        return None if texts is None else _Text(body=_sections(texts), suffix=_suffix(kind.subject_of(arguments)))
     suffix = ".sh" if kind.does is Does.RUNS else _suffix(kind.subject_of(arguments))
     return _plain(arguments.get(kind.edited), suffix)
 

@@ -11,18 +11,21 @@ from harness.text.visible import visible_line
 MAX_PATHS = 8
 """Maximum number of paths listed; the rest are counted."""
 WORKSPACE_WALLS = (
-    "workspace walls: it reads the system and the workspace without files that a rule denies, and writes the workspace and "
-    "a private /tmp. Protected places stay as they are. It has no network, no socket and no other process of yours. "
-    "Opened: what the brackets name, too."
+    "workspace walls: the command reads the system and the workspace, without files that a rule denies. It writes the "
+    "workspace, a private /tmp, and what is named besides. Protected files (.git, CI and start-up files) stay as they are. "
+    "It reaches no network, no socket and no other process of yours that is not named."
 )
 """The constants behind the words of `walls_words`."""
+OWN_TMP = ", /tmp is the session's own"
+"""Words for a call that was judged by files in the session's own `/tmp`."""
 
 
 def walls_words(effects: Effects) -> str:
     """Return the level of the walls around a command, what they open, and what is missing of them on this machine."""
     opened = f" ({'; '.join(visible_line(words, 1_000) for words in effects.opened)})" if effects.opened else ""
+    own_tmp = f"{OWN_TMP} ($TMPDIR)" if effects.own_tmp else ""
     missing = f", but {visible_line(effects.unheld, 400)}" if effects.unheld else ""
-    return f"{effects.level.value}{opened}{missing}"
+    return f"{effects.level.value}{opened}{own_tmp}{missing}"
 
 
 def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:

@@ -107,6 +107,10 @@ REST_SECONDS = 0.15
 """Seconds that a query waits for untracked files once it has the tracked ones."""
 
 
+WALK_SECONDS = 0.2
+"""Seconds of the short walk whose names are offered until all are gathered."""
+
+
 class FileIndex:
     """The files below one folder. Every method may be called from any thread."""
 
@@ -164,13 +168,13 @@ class FileIndex:
             self._all.set()
 
     def _gathered(self) -> Iterator[NameIndex]:
-        """Yield indexes of the names. The first time, yield an index of only the tracked files first, which is quick."""
+        """Yield indexes of the names. The first time, yield a quick one first: the tracked files, or those of a short walk."""
         tracked = git_names(self._root, TRACKED, self._environment)
+        if not self._first_event.is_set():
+            yield NameIndex(tracked or walked_names(self._root, seconds=WALK_SECONDS))
         if tracked is None:
             yield NameIndex(walked_names(self._root))
             return
-        if not self._first_event.is_set():
-            yield NameIndex(tracked)
         untracked = git_names(self._root, UNTRACKED, self._environment) or []
         yield NameIndex(tracked + [name for name in untracked if NEVER_ENTERED.isdisjoint(name.split("/")[:-1])])
 

@@ -62,7 +62,7 @@ def explained_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
 def _walls(pattern: GrantPattern, choice: GrantChoice, scope: GrantScope, usual: Usual) -> str:
     """Return the walls and the duration of a pattern, as far as they differ between choices. Safe to show."""
     ends = _SESSION_ONLY if choice.session_only and scope is GrantScope.WORKSPACE else ""
-    return safe_line(one_line(", ".join(filter(None, (pattern.walls(usual.folder, _caches(usual)), ends)))))
+    return safe_line(one_line("; ".join(filter(None, (pattern.walls(usual.folder, _caches(usual)), ends)))))
 
 
 def _pattern_rows(name: str, walls: str, width: int, gutter: str, column: int, tone: Tone) -> Iterator[Row]:
@@ -80,9 +80,9 @@ def _pattern_rows(name: str, walls: str, width: int, gutter: str, column: int, t
 def _explanations(offer: Offer, caches: Sequence[str]) -> Iterator[str]:
     patterns = [pattern for choice in offer.choices for pattern in choice.patterns]
     if any(pattern.argv and pattern.program for pattern in patterns):
-        yield "*: any further words. Without it: exactly these words."
+        yield "* stands for any further words. Without it, only exactly these words are covered."
     if any(pattern.program and not pattern.argv for pattern in patterns):
-        yield "any command: each that fits these walls and whose changes can be taken back."
+        yield "any command: every command that keeps to this and whose changes /undo can take back."
     if any(pattern.argv or pattern.program for pattern in patterns):
         yield WORKSPACE_WALLS
     if any(pattern.has_caches(caches) for pattern in patterns):

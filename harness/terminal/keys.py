@@ -1,7 +1,8 @@
 """Keys of a question, read from the terminal one at a time. Keys that were typed ahead or pasted are dropped.
 
 Reads the bytes of the terminal directly. A line editing library would turn parts of unknown sequences (`ESC [ ? y`) into
-keys, and here a key is an answer. Only a byte that arrives alone counts as a key.
+keys, and here a key is an answer. Only a byte that arrives alone counts as a key, and so does an answer that a hand typed
+as a line: `y`, `yes`, `n` or `no`, ended with Enter.
 """
 
 from __future__ import annotations
@@ -85,10 +86,13 @@ SURE_SECONDS = 0.25
 The time is longer because `y` may begin a sentence of a user who believes that they are typing ahead. A user who answers
 waits anyway. Keys that refuse or only show something need no longer wait.
 """
-ACTS = frozenset("yspehkxYSPEHKX123456789\t")
+ACTS = frozenset("yspoehkxcfYSPOEHKXCF123456789\t")
 """Keys that permit, grant, change or end something, at any step of a question."""
 TYPING_SECONDS = 0.01
 """Seconds within which bytes belong together while text is typed: less, because a fast hand may roll over keys."""
+_ANSWERS = {b"y\r": b"y", b"yes\r": b"y", b"n\r": b"n", b"no\r": b"n"}
+"""Answers that are typed as a line, and the key for each."""
+_ANSWER_BEGINS = frozenset(line[:length] for line in _ANSWERS for length in range(1, len(line) + 1))
 NOISY_SECONDS = 20.0
 """Maximum seconds of constant input. A keyboard that never rests counts as a no."""
 PASTE_SECONDS = 1.0
@@ -196,8 +200,10 @@ class Keyboard:
         self._handlers: list[tuple[signal.Signals, Any]] = []
         self._in_paste = False
         self._came_at = 0.0
+        self._flushed = False
+        """Whether keys were unread when this keyboard took the terminal."""
         self.dropped = False
-        """Whether the last call of `rest` dropped keys."""
+        """Whether the last call of `rest` dropped keys, or the terminal had unread keys before it."""
 
     @property
     def came_at(self) -> float:
@@ -243,7 +249,7 @@ class Keyboard:
         """
         seconds = max(seconds, LEAST_DEAD_SECONDS)
         began = self._monotonic()
-        self.dropped = False
+        self.dropped, self._flushed = self._flushed, False
         while True:
             came = self._next(seconds, sure=0.0)
             if came is Event.TIME:
@@ -257,7 +263,8 @@ class Keyboard:
     def next(self, seconds: float | None = None) -> Key | Pasted | Event:
         """Return the next input, or TIME if none arrives within `seconds` (`None`: no limit). The wait does not poll.
 
-        A key that acts is returned only after SURE_SECONDS without further bytes.
+        A key that acts is returned only after SURE_SECONDS without further bytes, and so is an answer that a hand typed
+        as a line: it is returned as the key `y` or `n`.
         """
         return self._next(seconds, sure=SURE_SECONDS)
 
@@ -301,7 +308,10 @@ class Keyboard:
         return Pasted(text=text, bracketed=False)
 
     def _burst(self, seconds: float | None, alone: float, sure: float) -> bytes | Event:
-        """Return all bytes that arrive together, until none follows for `alone` seconds (`sure` after a key that acts)."""
+        """Return all bytes that arrive together, until none follows for `alone` seconds (`sure` after a key that acts).
+
+        With `sure`, an answer that a hand types as a line arrives together, too.
+        """
         if self._in_paste:
             seconds = PASTE_SECONDS if seconds is None else max(seconds, PASTE_SECONDS)
         ready = self._wait(seconds)
@@ -311,22 +321,31 @@ class Keyboard:
                 return Event.BURST
             return ready
         burst = b""
+        by_hand = sure > 0
         self._came_at = self._monotonic()
         until = self._came_at + self._noisy_seconds
         while True:
-            try:
-                piece = os.read(self._descriptor, 4096)
-            except BlockingIOError:
-                return Event.BURST
-            except OSError:  # EIO: the terminal is gone
-                return Event.END
-            if not piece:
-                return Event.END
+            piece = self._piece()
+            if isinstance(piece, Event):
+                return piece
             if len(burst) < MOST_BYTES:
                 burst += piece
-            acts = len(burst) == 1 and chr(burst[0]) in ACTS
+            # Only the keys of a hand arrive one by one. The wait finds bytes that arrived together, however late it is.
+            typed = burst.lower().replace(b"\n", b"\r")
+            by_hand = by_hand and len(piece) == 1 and typed in _ANSWER_BEGINS and not self._more(TYPING_SECONDS)
+            acts = (len(burst) == 1 and chr(burst[0]) in ACTS) or (by_hand and len(burst) > 1)
             if self._monotonic() > until or not self._more(max(alone, sure) if acts else alone):
+                if by_hand:
+                    return _ANSWERS.get(typed, burst)
                 return burst if len(burst) < MOST_BYTES else burst[:MOST_BYTES] + b"\0"
+
+    def _piece(self) -> bytes | Event:
+        try:
+            return os.read(self._descriptor, 4096) or Event.END
+        except BlockingIOError:
+            return Event.BURST
+        except OSError:  # EIO: the terminal is gone
+            return Event.END
 
     def _more(self, seconds: float) -> bool:
         return bool(self._readable((self._descriptor,), seconds))
@@ -348,12 +367,17 @@ class Keyboard:
         return Event.RETURNED
 
     def _take(self) -> None:
-        """Set the terminal to single keys without echo, and drop unread keys. Raises OSError."""
+        """Set the terminal to single keys without echo, and drop unread keys. Raises OSError.
+
+        Unread keys can be noticed only in the new mode, since the earlier one may hide an unfinished line.
+        """
         try:
             # Only the first mode is kept, because a crashed editor may have left another.
             if self._before is None:
                 self._before = termios.tcgetattr(self._descriptor)
-            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single_keys(self._before, Interrupts.KEYS))
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, single_keys(self._before, Interrupts.KEYS))
+            self._flushed = self._more(0)
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
         except termios.error as error:
             raise OSError(*error.args) from error
         self._in_paste = False

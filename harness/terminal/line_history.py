@@ -15,7 +15,7 @@ from itertools import groupby
 from prompt_toolkit.history import History
 
 from harness.redaction.redactor import Redactor
-from harness.safe_files import MAY_USE, append_line, is_locked_within, open_private, replace_file
+from harness.safe_files import MAY_USE, append_line, is_locked_within, make_private, open_private, replace_file
 
 MOST_ENTRIES = 10_000
 """Maximum number of entries read from the file: prompts of several years."""
@@ -67,7 +67,7 @@ class KeptHistory(History):
         if len(string) > LONGEST_ENTRY:
             return
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(self._path))
             descriptor = self._locked()
             try:
                 append_line(descriptor, json.dumps(string).encode("ascii") + b"\n", alone=True)

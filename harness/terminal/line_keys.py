@@ -16,6 +16,7 @@ from prompt_toolkit.filters import (
     vi_navigation_mode,
 )
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -26,6 +27,7 @@ from harness.terminal.escape_sequences import ESC, EscapeSequences, is_control, 
 from harness.terminal.paste_folding import Folding
 from harness.terminal.pasted_path import pasted_mention
 from harness.terminal.screen_reader_line import continues
+from harness.terminal.unmarked_paste import read_at_once, with_marks
 
 ALONE = Condition(lambda: not get_app().key_processor.input_queue)
 """Whether no further input arrived together with a key. False within Alt and a key, and for input from a program."""
@@ -33,6 +35,15 @@ EMPTY = Condition(lambda: not get_app().current_buffer.text)
 
 
 _CTRL_C = "\x03"
+
+
+class LineReader(PosixStdinReader):
+    """Reads the input of the line. A paste of lines is read as one."""
+
+    def read(self, count: int = 1024) -> str:
+        """Return the available text."""
+        read = super().read
+        return read_at_once(self.stdin_fd, lambda: read(count))
 
 
 class LineParser(Vt100Parser):
@@ -44,6 +55,7 @@ class LineParser(Vt100Parser):
     @classmethod
     def of(cls, line_input: Vt100Input) -> LineParser:
         """Return a new parser, and let `line_input` use it."""
+        line_input.stdin_reader = LineReader(line_input.fileno(), encoding=line_input.stdin.encoding)
         parser = cls(line_input.vt100_parser.feed_key_callback)
         line_input.vt100_parser = parser
         return parser
@@ -59,8 +71,8 @@ class LineParser(Vt100Parser):
         return self._sequences.pasted is not None
 
     def feed(self, data: str) -> None:
-        """Emit the keys and pastes that are complete with `data`."""
-        for unit in self._sequences.feed(data):
+        """Emit the keys and pastes that are complete with `data`, which was read at once."""
+        for unit in with_marks(self._sequences.feed(data)):
             pasted = pasted_text(unit)
             if pasted is None:
                 self._feed_key(unit, key_of(unit))
@@ -94,16 +106,27 @@ class LineParser(Vt100Parser):
 
 
 def line_keys(
-    folding: Folding, edit: Callable[[KeyPressEvent], None], close_menu: Callable[[Buffer], None]
+    folding: Folding,
+    edit: Callable[[KeyPressEvent], None],
+    close_menu: Callable[[Buffer], None],
+    drop_rest: Callable[[Buffer], bool],
+    root: str = "",
 ) -> KeyBindings:
-    """Return the key bindings. `edit` opens the editor. `close_menu` is called after a choice from the menu."""
+    """Return the key bindings.
+
+    `edit` opens the editor. `close_menu` is called after a choice from the menu. `drop_rest` drops a line that belongs to
+    an answer, and returns whether it did. Pasted paths of files in `root` become mentions.
+    """
     keys = KeyBindings()
-    _add_text_keys(keys, folding, close_menu)
+    _add_text_keys(keys, close_menu, drop_rest)
+    _add_paste_key(keys, folding, root)
     _add_screen_keys(keys, edit)
     return keys
 
 
-def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Buffer], None]) -> None:
+def _add_text_keys(
+    keys: KeyBindings, close_menu: Callable[[Buffer], None], drop_rest: Callable[[Buffer], bool]
+) -> None:
     in_line = has_focus(DEFAULT_BUFFER)
 
     @keys.add("enter", filter=in_line)
@@ -115,7 +138,8 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
         """
         buffer = event.current_buffer
         state = buffer.complete_state
-        if state is not None and state.current_completion is not None and not buffer.text.startswith("/"):
+        is_chosen = state is not None and state.current_completion is not None and not buffer.text.startswith("/")
+        if drop_rest(buffer) or is_chosen:
             close_menu(buffer)
         elif (finished := _finished(buffer)) is not None:
             buffer.document = end_of(finished)
@@ -136,9 +160,13 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
     def _nothing(event: KeyPressEvent) -> None:
         """Ignore Ctrl-Space, which often switches input methods. The library would start an invisible selection."""
 
-    @keys.add(Keys.BracketedPaste, filter=in_line)
+
+def _add_paste_key(keys: KeyBindings, folding: Folding, root: str) -> None:
+    @keys.add(Keys.BracketedPaste, filter=has_focus(DEFAULT_BUFFER))
     def _paste(event: KeyPressEvent) -> None:
-        _insert(event.current_buffer, folding.folded(pasted_mention(event.data)))
+        buffer = event.current_buffer
+        text = event.data if buffer.text.startswith("!") else pasted_mention(event.data, root=root)
+        _insert(buffer, folding.folded(text))
 
 
 def _finished(buffer: Buffer) -> str | None:

@@ -7,7 +7,7 @@ safe to show after rich, because Markdown can encode a control character without
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from markdown_it import MarkdownIt
@@ -30,6 +30,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from harness.record import replace
 from harness.terminal.diff_drawing import patch_look
 from harness.terminal.highlighting import Highlighter
 from harness.terminal.rich_drawing import rich_console, rich_rows, rich_table
@@ -83,8 +84,10 @@ class Drawing:
         yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
 
     def _inner_code(self, code: CodeInFence, line: str, room: int) -> list[Text]:
-        """Return the rows of a line of code within a quote or list item. The background ends with the text."""
-        rows = self._code_rows(code, line, room)
+        """Return the rows of a line of code within a quote or list item. The background of all rows has the same end."""
+        rows: Iterable[Row] = self._code_rows(code, line, room)
+        if self._palette is not None and self._palette.fills_background:
+            rows = (replace(row, text=row.text + " " * (room - cells(row.text))) for row in rows)
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
     def _drawn(self, block: RenderableType, room: int) -> list[str]:

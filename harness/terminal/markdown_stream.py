@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from harness.terminal.markdown_drawing import CodeInFence, Drawing, begins_table
-from harness.terminal.row_text import narrowed, wrapped
+from harness.terminal.row_text import wrapped
 from harness.terminal.settled_prose import settled
 from harness.terminal.styles import Palette, signs
 from harness.text.amounts import count_of
@@ -32,6 +32,8 @@ BARS = tuple(
 """Signs with which text must not begin a line: the bar of a command's output, and signs that look like it."""
 
 _COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
+_COLOUR_OR_SIGN = re.compile(rf"{_COLOUR.pattern}|\S")
 _FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
 _INNER_FENCE = re.compile(r"(?:>\s?+|[-*+]\s++|[0-9]{1,9}[.)]\s++)*+\s*+(?P<fence>`{3,}+|~{3,}+)[^`]*+")
 _HEADING = re.compile(r"#{1,6}(?:\s.*)?", re.DOTALL)
@@ -69,10 +71,8 @@ class Markdown:
         self._code: CodeInFence | None = None
         """The open code block, if any."""
         self._blank = self._began = self._endless = False
-        self._given_lines = 0
-        """Number of lines of the waiting block that were already returned."""
-        self._given_room = 0
-        """Width of these lines."""
+        self._given_signs = 0
+        """Number of characters of the waiting block, without blanks, that were already returned."""
         self._tried = 0
         """Number of waiting characters at the last check."""
 
@@ -154,7 +154,7 @@ class Markdown:
         if self._code is not None:
             return 0
         self._give_settled(line)
-        if not self._given_lines:
+        if not self._given_signs:
             return 0
         self._add(visible_prose(line).expandtabs(4))
         return len(line)
@@ -219,14 +219,14 @@ class Markdown:
         if not (self._block and _RESHAPES.fullmatch(body)) or self._is_table:
             return line
         self._give_settled()
-        return line.replace(body, f"\\{body}", 1) if self._given_lines else line
+        return line.replace(body, f"\\{body}", 1) if self._given_signs else line
 
     def _underlines(self, body: str, indent: int) -> bool:
         """Return whether a line turns the waiting block into a heading. False if part of it was already shown."""
         if not (self._block and indent < 2 and _UNDERLINE.fullmatch(body) and self._is_paragraph):
             return False
         self._give_settled()
-        return not self._given_lines
+        return not self._given_signs
 
     @property
     def _is_paragraph(self) -> bool:
@@ -279,20 +279,20 @@ class Markdown:
     def _end_block(self) -> None:
         """End the waiting block, and show the lines of it that were not shown yet."""
         self._inner = ""
-        lines, printed, room = self._block, self._given_lines, self._given_room or self._room()
-        self._block, self._size, self._given_lines, self._given_room, self._tried = [], 0, 0, 0, 0
+        lines, signs = self._block, self._given_signs
+        self._block, self._size, self._given_signs, self._tried = [], 0, 0, 0
         if not lines:
             return
-        self._put(self._drawn(lines, room)[printed:], room)
+        self._put(rows_after(self._drawn(lines), signs))
         first = lines[0].lstrip(" ")
         if not self._item and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
             self._item = len(item[1]) + 1
 
-    def _drawn(self, lines: Sequence[str], room: int) -> list[str]:
+    def _drawn(self, lines: Sequence[str]) -> list[str]:
         margin = self._item
         if margin:
             lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
-        return self._drawing.block(lines, room)
+        return self._drawing.block(lines, self._room())
 
     # Prose, line by line
 
@@ -305,12 +305,12 @@ class Markdown:
             before = before[: max(before.rfind(" "), before.rfind("\n"), 0)].rstrip()
         if not before:
             return
-        room = self._given_room or self._room()
-        lines = self._drawn(before.split("\n"), room)[self._given_lines : -1]
+        lines = rows_after(self._drawn(before.split("\n")), self._given_signs)[:-1]
+        while lines and not _signs_in(lines[-1]):
+            lines.pop()  # blank rows have no signs that tell later that they were returned
         if lines:
-            self._given_room = room
-            self._given_lines += len(lines)
-            self._put(lines, room)
+            self._given_signs += sum(map(_signs_in, lines))
+            self._put(lines)
 
     def _prose(self, rest: str) -> list[str]:
         """Return the lines of the waiting block, and the unfinished line `rest`, as far as they certainly are prose."""
@@ -336,10 +336,8 @@ class Markdown:
     def _code_room(self) -> int:
         return self._columns - len(MARGIN) - self._item
 
-    def _put(self, lines: Sequence[str], room: int = 0) -> None:
-        """Add lines to the output. They were made for `room` cells; the terminal may have become narrower since."""
-        if room > self._room():
-            lines = list(narrowed(lines, self._room()))
+    def _put(self, lines: Sequence[str]) -> None:
+        """Add lines to the output."""
         if self._blank and self._began and lines:
             self._lines.append("")
         if lines:
@@ -353,6 +351,46 @@ class Markdown:
 def begins_with_bar(line: str) -> bool:
     """Return whether a drawn line begins, after its colours, with a bar or a sign that looks like one."""
     return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
+
+
+def rows_after(rows: Sequence[str], signs: int) -> list[str]:
+    """Return the drawn rows after the first `signs` characters, not counting blanks.
+
+    Earlier rows may have been drawn for another width. If a row holds both returned and new text, the new text gets a row
+    of its own, indented like the row.
+    """
+    for place, row in enumerate(rows):
+        if signs <= 0:
+            return [*rows[place:]]
+        count = _signs_in(row)
+        if signs < count:
+            later = row if place else next(iter(rows[1:]), "")
+            return [_indent_of(later) + _row_after(row, signs), *rows[place + 1 :]]
+        signs -= count
+    return []
+
+
+def _signs_in(row: str) -> int:
+    return sum(not char.isspace() for char in _COLOUR.sub("", row))
+
+
+def _indent_of(row: str) -> str:
+    text = _COLOUR.sub("", row)
+    return " " * (len(text) - len(text.lstrip(" ")))
+
+
+def _row_after(row: str, signs: int) -> str:
+    """Return the end of a row after some characters, not counting blanks, in its colours."""
+    colours, at = "", 0
+    for match in _COLOUR_OR_SIGN.finditer(row):
+        at = match.start()
+        if match[0].startswith("\x1b"):
+            colours += match[0]
+        elif signs == 0:
+            break
+        else:
+            signs -= 1
+    return colours + row[at:]
 
 
 def _closes(line: str, fence: str) -> bool:

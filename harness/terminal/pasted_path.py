@@ -1,4 +1,4 @@
-"""Convert pasted paths of files that the model can see (such as pictures) into mentions: `@/path/shot.png`."""
+"""Pasted paths of files, as mentions: `@/path/shot.png`. Terminals paste the path of a file that is dropped on them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
+from harness.paths import is_within
 from harness.session.shipped_plugins import shown_endings
 from harness.terminal.completion import mention, shell_word
 
@@ -17,18 +18,26 @@ _MOST_PASTE = 65_536
 _MOST_FILES = 50
 
 
-def pasted_mention(text: str, is_file: Callable[[str], bool] = os.path.isfile) -> str:
-    """Return a paste of absolute paths in which each file that the model can see is replaced by a mention.
+def pasted_mention(text: str, is_file: Callable[[str], bool] = os.path.isfile, *, root: str = "") -> str:
+    """Return a paste of absolute paths in which a file of the folder `root`, or one such as a picture, is a mention.
 
-    A blank follows each path. A paste with other text, or without such a file, is returned unchanged. `is_file` returns
-    whether a file exists; no file is read here.
+    Another path stays a path, without the form of a URL. A blank follows each path. A paste with other text is returned
+    unchanged, and so is one of plain paths without a mention. `is_file` returns whether a file exists; no file is read
+    here.
     """
     paths = _paths(text, is_file) if len(text) <= _MOST_PASTE else []
-    pattern = _shown_path()
-    if not any(map(pattern.fullmatch, paths)):
+    words = [_mention(path, root) or shell_word(path) for path in paths]
+    if not any(word.startswith("@") for word in words) and "file://" not in text:
         return text
 
-    return "".join(f"@{mention(path)} " if pattern.fullmatch(path) else f"{shell_word(path)} " for path in paths)
+    return "".join(f"{word} " for word in words) or text
+
+
+def _mention(path: str, root: str) -> str:
+    """Return the mention of a file in `root`, or of one that can be shown to the model. Empty for others."""
+    if root and is_within(path, root):
+        return f"@{mention(os.path.relpath(path, root))}"
+    return f"@{mention(path)}" if _shown_path().fullmatch(path) else ""
 
 
 @cache

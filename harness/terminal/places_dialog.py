@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from harness.gate.place_watch import PlacesQuestion
 from harness.log.vocabulary import PlacesAnswer
 from harness.place_changes import PlaceChange
-from harness.terminal.choices import NEXT, VIEW, Choice
-from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.choices import LEAVES_ALL, Choice
+from harness.terminal.dialog import PlainDialog, Seat
 from harness.terminal.diff_drawing import diff_rows
 from harness.terminal.keys import Event
 from harness.terminal.row_text import Row, prose, rows_of
@@ -21,36 +21,22 @@ _PUT_BACK = Choice(key="y", word="put back", does="puts them back from the kept 
 _KEEP = Choice(key="k", word="keep", does="keeps them as they are now")
 _REVOKE = Choice(key="x", word="put back, revoke", does="puts them back, and revokes what was granted")
 _LATER = Choice(key="n", word="not now", does="leaves all as it is: the grant sleeps")
-_HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
-class PlacesDialog(Dialog[PlacesAnswer]):
+class PlacesDialog(PlainDialog[PlacesAnswer]):
     """Asks whether to restore or keep changed places; see Dialog. Keeping them requires that all changes were seen."""
 
     def __init__(self, question: PlacesQuestion, seat: Seat) -> None:
         """Use the question, and the user's devices in `seat`."""
-        super().__init__(seat, lambda _: TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
+        super().__init__(seat, TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
 
     @property
-    def _notice(self) -> str:
-        return TITLE
-
-    @property
-    def _choices(self) -> Sequence[Choice]:
-        works = {
-            NEXT: bool(self._pages.rows_left),
-            _PUT_BACK: True,
-            _KEEP: self._pages.is_seen,
-            _REVOKE: True,
-            _LATER: True,
-            VIEW: True,
-            _HELP: True,
-        }
-        return [choice for choice, does in works.items() if does]
+    def _own_choices(self) -> Mapping[Choice, bool]:
+        return {_PUT_BACK: True, _KEEP: self._pages.is_seen, _REVOKE: True, _LATER: True}
 
     @property
     def _also(self) -> str:
-        return "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
+        return LEAVES_ALL
 
     def _end_answer(self, by: Event) -> PlacesAnswer:  # noqa: ARG002 - whatever it was, nobody answered
         return PlacesAnswer.NOBODY
@@ -59,12 +45,11 @@ class PlacesDialog(Dialog[PlacesAnswer]):
         match key:
             case "n" | "esc" | "end":
                 return PlacesAnswer.NOBODY
-            case "y" if not self._is_paged:
-                return PlacesAnswer.PUT_BACK
-            case "x" if not self._is_paged:
-                return PlacesAnswer.REVOKE
-            case "k" if self._is_seen():
-                return PlacesAnswer.KEEP
+            case "y" | "x":
+                answer = PlacesAnswer.PUT_BACK if key == "y" else PlacesAnswer.REVOKE
+                return answer if self._is_in_time() else self._rest()
+            case "k":
+                return PlacesAnswer.KEEP if self._is_seen() else self._rest()
             case _:
                 return self._rest_of_burst()
 

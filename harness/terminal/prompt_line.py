@@ -1,7 +1,7 @@
 """The line at the prompt, where the user types. Returns exactly the text that was sent.
 
-prompt_toolkit edits the line on a terminal with repainting. On others (for a screen reader, TERM=dumb), the terminal
-itself edits it (screen_reader_line.py). There is no polling: the process sleeps between two keys.
+prompt_toolkit edits the line on a terminal with repainting. On others (for a screen reader, TERM=dumb), readline edits it
+(screen_reader_line.py). There is no polling: the process sleeps between two keys.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
+from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
@@ -35,16 +36,18 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
 from harness.errors import HarnessError
-from harness.terminal.completion import LineCompleter, Menus
+from harness.terminal.completion import LineCompleter, Menus, mention
 from harness.terminal.console import Look
 from harness.terminal.editor import NotEdited, edited
 from harness.terminal.key_panel import KeyWords, panel_rows
 from harness.terminal.line_drawing import LineDisplay
 from harness.terminal.line_keys import ALONE, EMPTY, LineParser, end_of, line_keys
 from harness.terminal.paste_folding import Folding, plain
+from harness.terminal.row_text import fitted
 from harness.terminal.screen import terminal_size
 from harness.terminal.screen_reader_line import CONTINUED, Candidate, read_line
 from harness.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
+from harness.terminal.typing_times import TypingTimes
 from harness.text.visible import visible_line
 
 PROMPT = "> "
@@ -76,25 +79,39 @@ class PromptLine:
         keys: Sequence[KeyWords],
         vi: bool,
         look: Look,
-        toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        toolbar: Callable[[str, str], Sequence[tuple[str, Tone]]],
         next_mode: Callable[[], None],
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
+        times: TypingTimes | None = None,
+        picture: Callable[[], str] | None = None,
+        root: str = "",
     ) -> None:
         """Set up the line. Neither reads nor writes yet.
 
         `commands` returns names with `/` and summaries. `files` finds names by a typed part, and `offers` returns the
         menus of commands. `files` and the entries of a menu may be slow, and are called from any thread. `keys` are
-        shown at `?`. `toolbar` is called at each key, with a hint about the keys. `next_mode` is called at Shift-Tab.
-        `tell` shows a line to the user.
+        shown at `?`. `toolbar` is called at each key, with a hint about the keys and vi's editing mode. `next_mode` is
+        called at Shift-Tab. `tell` shows a line to the user. `times` tell when the user answered a question: the rest of
+        the answer is dropped. `picture` stores the picture on the clipboard, and returns its path; its HarnessError is
+        shown. Pasted paths of files in `root` become mentions.
         """
+        self._times = times or TypingTimes()
+        self._default = ""
+        """The initial text of the line."""
+        self._picture = picture
+        self._root = root
+        self._problem = ""
+        """The reason why the last key had no effect."""
         self._history = history
         self._environment = environment
         self._tell = tell if tell is not None else _print_line
         self._toolbar = toolbar
         self._look = look
         self._keys = keys
-        self._keys_shown = self._keys_were_shown = self._drawn_keys = False
+        self._keys_shown = self._keys_were_shown = False
+        self._drawn_rows = 0
+        """Number of rows that were drawn above the status line: those of the keys, or of a preview."""
         self._offered = ""
         """The command whose menu was opened automatically. If sent unchanged, it counts as an empty line."""
         self._next_mode = next_mode
@@ -105,6 +122,9 @@ class PromptLine:
         self._is_new = True
         """Whether the user has not sent a line yet."""
         self._folding = Folding()
+        self._stored_lines: Sequence[str] = ()
+        """The lines of earlier programs, oldest first, if readline edits the line."""
+        self._vi = vi
         self._wants_editor = False
         self._session: PromptSession[str] | None = None
         self._parser: LineParser | None = None
@@ -132,11 +152,13 @@ class PromptLine:
         if self._session is None:
             if pre_run is not None:
                 pre_run()
-            text = plain(read_line(prompt(), default=default, complete=self._candidates))
+            history = self._earlier_lines()
+            line = read_line(prompt(), default=default, complete=self._candidates, history=history, vi=self._vi)
+            text = plain(line)
             self._history.append_string(text)
-            return text
+            return "" if self._times.ends_answer(text) else text
         self._folding.clear()
-        line = self._folding.folded(default, "text")
+        self._default = line = self._folding.folded(default, "text")
         self._offered = default if self._completer.is_awaited(default) else ""
         while True:
             text = self._prompt(self._session, prompt, line, pre_run)
@@ -144,7 +166,7 @@ class PromptLine:
                 self._is_new = False
                 return "" if text == self._offered else text
             pre_run = None
-            line = self._edited(text)
+            self._default = line = self._edited(text)
 
     def stopper(self) -> Callable[[], None] | None:
         """Return a function with which a signal handler ends the current line with KeyboardInterrupt.
@@ -165,6 +187,26 @@ class PromptLine:
 
         return tell
 
+    def above(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Return a function for other threads that does `work` on this thread, with the line out of the way.
+
+        `work` may print. Nothing is done once the line was sent. Call this method once the prompt is on the screen.
+        """
+        app = self._session.app if self._session is not None else None
+        if app is None or app.loop is None:
+            return lambda: None
+        loop = app.loop
+
+        def begin() -> None:
+            if app.is_running and not app.is_done:
+                run_in_terminal(work)
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended with its line
+                loop.call_soon_threadsafe(begin, context=app.context)
+
+        return tell
+
     def _prompt(
         self, session: PromptSession[str], prompt: Callable[[], str], line: str, pre_run: Callable[[], None] | None
     ) -> str:
@@ -175,8 +217,15 @@ class PromptLine:
         _after_first_drawing(session, pre_run, session.default_buffer.start_completion if self._offered else None)
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
+    def _earlier_lines(self) -> Sequence[str]:
+        """Return the earlier lines, oldest first. The file is read before the first line."""
+        if self._is_new:
+            self._is_new = False
+            self._stored_lines = [*self._history.load_history_strings()][::-1]
+        return [*self._stored_lines, *self._history.get_strings()]
+
     def _candidates(self, text: str) -> Sequence[Candidate]:
-        """Return the completions for a line that the terminal itself edits."""
+        """Return the completions for a line that readline edits."""
         return [
             Candidate(
                 text=completion.text,
@@ -229,21 +278,49 @@ class PromptLine:
         return session
 
     def _key_bindings(self) -> KeyBindings:
-        keys = line_keys(self._folding, self._edit, self._close_menu)
+        keys = line_keys(self._folding, self._edit, self._close_menu, self._drop_rest_of_answer, self._root)
         in_line = has_focus(DEFAULT_BUFFER) & ALONE
         keys.add("?", filter=in_line & EMPTY & ~vi_navigation_mode)(self._show_keys)
         is_offered = Condition(lambda: bool(self._offered) and get_app().current_buffer.text == self._offered)
         keys.add("escape", filter=in_line & (has_completions | is_offered), eager=True)(self._leave_menu)
         keys.add("escape", filter=in_line & EMPTY & ~vi_insert_mode, eager=True)(self._go_back)
+        keys.add("delete", filter=in_line & has_completions & Condition(lambda: bool(self._delete_line())))(
+            self._write_delete_line
+        )
+        keys.add("c-v", filter=has_focus(DEFAULT_BUFFER), eager=True)(self._paste_picture)
         keys.add("s-tab", filter=has_focus(DEFAULT_BUFFER) & ~has_completions)(self._switch_mode)
         return keys
+
+    def _paste_picture(self, event: KeyPressEvent) -> None:
+        """Mention the picture on the clipboard in the line. Otherwise show the problem until the next key."""
+        if self._picture is None:
+            return
+        try:
+            path = self._picture()
+        except HarnessError as error:
+            self._problem = str(error)
+        else:
+            buffer = event.current_buffer
+            blank = " " if buffer.document.char_before_cursor.strip() else ""
+            buffer.insert_text(f"{blank}@{mention(path)} ")
 
     def _show_keys(self, event: KeyPressEvent) -> None:  # noqa: ARG002 - what a key calls
         self._keys_shown = not self._keys_were_shown
 
     def _hide_keys(self, _: object) -> None:
-        """Close the panel of keys before any key, which then has its usual effect."""
+        """Close the panel of keys, and hide the last problem, before any key, which then has its usual effect."""
+        self._problem = ""
         self._keys_were_shown, self._keys_shown = self._keys_shown, False
+
+    def _delete_line(self) -> str:
+        """Return the line that the Delete key writes for the chosen entry of the menu. Empty for none."""
+        entry = self._completer.chosen(get_app().current_buffer.text)
+        return entry.delete_line if entry is not None else ""
+
+    def _write_delete_line(self, event: KeyPressEvent) -> None:
+        line = self._delete_line()
+        event.current_buffer.complete_state = None
+        event.current_buffer.document = Document(line)
 
     def _leave_menu(self, event: KeyPressEvent) -> None:
         """Close the menu, and restore the typed text, which may be empty."""
@@ -264,6 +341,13 @@ class PromptLine:
         if self._escaped - before < TWICE_SECONDS:
             self._offered = GO_BACK
             event.current_buffer.insert_text(GO_BACK)
+
+    def _drop_rest_of_answer(self, buffer: Buffer) -> bool:
+        """Restore the initial text if the line belongs to the last answer. Return whether it does."""
+        belongs = self._times.ends_answer(buffer.text.removeprefix(self._default))
+        if belongs:
+            buffer.document = end_of(self._default)
+        return belongs
 
     def _switch_mode(self, event: KeyPressEvent) -> None:
         """Switch to the next mode. The typed text is kept."""
@@ -287,8 +371,8 @@ class PromptLine:
             session.reserve_space_for_menu = min(max(before, len(state.completions) + 1), max_lines)
         elif not self._menu_is_awaited(buffer):
             session.reserve_space_for_menu = 0
-        closed = self._drawn_keys and not self._keys_shown
-        self._drawn_keys = self._keys_shown
+        rows = _size().rows if self._keys_shown else len(self._preview())
+        closed, self._drawn_rows = rows < self._drawn_rows, rows
         if closed or session.reserve_space_for_menu < before:
             session.app.renderer.erase(leave_alternate_screen=False)
             session.app.renderer.request_absolute_cursor_position()
@@ -305,13 +389,24 @@ class PromptLine:
             panel = panel_rows(self._keys, columns, rows - 1)
             return [(f"class:keys.{name}", text) for name, text in panel]
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
-        return [
-            (f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(self._hint())
+        status = [
+            (f"class:status {styles[tone]}", visible_line(text, 1_000))
+            for text, tone in self._toolbar(self._hint(), _vi_mode())
         ]
+        preview = [(f"class:status {styles[Tone.PLAIN]}", f"{line}\n") for line in self._preview()]
+        return [*preview, *status]
+
+    def _preview(self) -> Sequence[str]:
+        """Return the preview of the chosen entry of the menu, fitted to the terminal."""
+        buffer = get_app().current_buffer
+        lines = self._completer.preview(buffer.text) if buffer.complete_state is not None else ()
+        return [fitted(visible_line(line, 1_000), _size().columns) for line in lines]
 
     def _hint(self) -> str:
         """Return the present hint about keys."""
         buffer, session = get_app().current_buffer, self._session
+        if self._problem:
+            return self._problem
         if self._parser is not None and self._parser.in_paste:
             return PASTE_HINT
         if self._completer.is_asking:
@@ -323,6 +418,14 @@ class PromptLine:
         if self._completer.has_nothing(buffer.text):
             return NOTHING_HINT
         return KEYS_HINT if self._is_new and not buffer.text else ""
+
+
+def _vi_mode() -> str:
+    """Return the editing mode of vi's keys. Empty with other keys."""
+    app = get_app()
+    if app.editing_mode is not EditingMode.VI:
+        return ""
+    return "normal" if vi_navigation_mode() else app.vi_state.input_mode.value.removeprefix("vi-")
 
 
 def _menu_position(buffer: Buffer) -> int | None:

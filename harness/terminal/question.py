@@ -16,12 +16,15 @@ from harness.actions import (
     Enforcement,
     Opening,
     PathAccess,
+    Place,
     ToolUse,
     Unconfined,
     WallsLevel,
 )
+from harness.grant_pattern import WORKSPACE_ONLY
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
+from harness.policy.destruction import publications, removed
 from harness.policy.effects import Sandbox
 from harness.policy.policy import Policy
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -31,6 +34,7 @@ from harness.programs.variables import PASSED, SET
 from harness.record import Record, replace
 from harness.terminal.call_parts import Part, parts_of, split
 from harness.terminal.diff_drawing import diff_rows
+from harness.terminal.effects_lines import OWN_TMP
 from harness.terminal.highlighting import Highlighter, code_rows
 from harness.terminal.row_text import Row, Tint, cells, joined, prose, rows_of, safe_line
 from harness.terminal.screen import WIDEST_RULE
@@ -47,6 +51,10 @@ HEARS_WORDS = frozenset((PLAN_TOOL,))
 SHELL = "sh"
 """The language of commands."""
 COMMANDS_UNDONE = "yes, files of the workspace; not .git, build folders, large files, or what is outside"
+_REACH = {WallsLevel.READER: "reads only, offline", WallsLevel.WORKSPACE: WORKSPACE_ONLY}
+"""The reach of a command by the level of its walls, in words."""
+SERVERS = "network: this session's background commands"
+"""The reach of a command that needs the servers of the session."""
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 """Prefixes of the paths of terminals (pts(4), tty(4))."""
 
@@ -153,7 +161,8 @@ class Question(Record):
         if not self.action.cwd or not is_whole or effects.enforcement is Enforcement.OFF:
             return ""
         level = WallsLevel.WORKSPACE if effects.opened else effects.level
-        return f"in walls: {level.value}"
+        reach = _REACH[level].replace("offline", SERVERS) if effects.meets_servers else _REACH[level]
+        return f"{reach}{OWN_TMP if effects.own_tmp else ''}"
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -205,6 +214,8 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         _call(question, parts, width),
         _odd(action, width),
         *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
+        *(_loud(f"public for good: {words}", width) for words in publications(action)),
+        *(_loud(removal, width, Tone.WARNING) for removal in _removals(question)),
         *(_loud(warning, width) for warning in _at_terminals(action)),
         *(_unconfined(part, width) for part in question.verdict.facets),
         *(_by_hook(part, width) for part in question.verdict.facets),
@@ -257,7 +268,7 @@ def _part(question: Question, part: Part, lines: Sequence[str], highlighter: Hig
 def _of_part(question: Question, part: Part) -> Iterator[str]:
     """Yield the unusual features of a part, except for what leaves the walls: that is shown for the whole call."""
     effects = question.effects
-    if part.asks and part.reaches_network and not effects.reaches:
+    if part.asks and part.reaches_network and not (effects.reaches or effects.meets_servers):
         yield "it needs the network, which stays closed"
     if part.asks and part.needs and not effects.sockets:
         yield f"it needs {part.needs}, which stays closed"
@@ -272,6 +283,14 @@ def _odd(action: Action, width: int) -> Iterator[Row]:
 
 def _loud(text: str, width: int, tone: Tone = Tone.BAD) -> Iterator[Row]:
     yield from prose(text, width, gutter=_NOTE, tone=tone)
+
+
+def _removals(question: Question) -> Iterator[str]:
+    """Yield the files that a command removes by name, and whether undo covers the workspace."""
+    can_undo = question.asker is None and not question.usual.undo.missing
+    for path in removed(question.action):
+        back = "; /undo can put it back" if can_undo and path.place is Place.INSIDE else ""
+        yield f"removes {one_line(path.written)}{back}"
 
 
 def _at_terminals(action: Action) -> Iterator[str]:
@@ -318,8 +337,8 @@ def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterat
         yield from prose("; ".join(notes), width, gutter=_TEXT)
         notes = []
     if leaves:
-        notes.append(f"leaves the walls: {leaves}")
-    if question.action.cwd and not question.destroys:
+        notes.append(f"a yes opens: {leaves}")
+    if question.action.cwd:
         notes += beyond_undo(question.action, question.usual.undo)
     if notes:
         yield from _loud("; ".join(notes), width, tone if leaves else Tone.WARNING)
@@ -354,7 +373,10 @@ def facts_of(question: Question) -> Iterator[Fact]:
         yield Fact(name="undo", text=f"yes, {detail}", usual=True)
     elif action.cwd and question.asker is None and not effects.looks_only:
         missing = question.usual.undo.missing
-        yield Fact(name="undo", text=f"no, {missing}" if missing else COMMANDS_UNDONE, usual=True)
+        if action.background and not missing:
+            yield Fact(name="undo", text="only of what it changes in its first second", usual=False)
+        else:
+            yield Fact(name="undo", text=f"no, {missing}" if missing else COMMANDS_UNDONE, usual=True)
     elif not action.cwd and effects.write != () and by_model(action) and not action.kind.tells_changes:
         yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
 
@@ -368,7 +390,10 @@ def _of_asker(asker: Asker) -> Iterator[Fact]:
 def _of_command(question: Question) -> Iterator[Fact]:
     action, usual = question.action, question.usual
     yield Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
-    if question.asker is None:  # another agent sets its own time limits
+    if action.background:
+        text = f"it keeps running as {action.background} until the session ends"
+        yield Fact(name="background", text=text, usual=False)
+    elif question.asker is None:  # another agent sets its own time limits
         limit = "none" if action.seconds is None else f"{action.seconds:g} s"
         yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
     if question.variables is not None:

@@ -12,7 +12,7 @@ from harness.record import replace
 from harness.terminal import choices
 from harness.terminal.answer_line import Back, Pastes, read_words
 from harness.terminal.choices import Choice
-from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.dialog import EARLY, Dialog, Seat
 from harness.terminal.editor import NotEdited, edited_call, is_editable
 from harness.terminal.grant_list import TIMES, explained_rows, numbered_rows, offered_rows
 from harness.terminal.keys import Event, Key, Pasted
@@ -243,28 +243,26 @@ class QuestionDialog(Dialog[Approval]):
         self._clear()
         pages = Pages(self._screen, lambda _: title, rows_at)
         pages.begin()
+        shown_at = self._monotonic()
         while pages.rows_left:
             self._prompt(f"{pages.rows_left} more: [space]; other keys go back")
             came = self._next(None)
             if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
                 return came
             pages.go_on(to_end=came == Key(text="rest"))
+            shown_at = self._monotonic()
         if (done := self._rest()) is not None:
             return done
         if not pages.is_current:
             return Event.RETURNED
-        self._prompt(f"press 1{f' to {count}' if count > 1 else ''}{also}; other keys go back")
-        came = self._next(None)
-        digits = "123456789"[:count]
-        if (
-            isinstance(came, Key)
-            and len(came.text) == 1
-            and came.text in digits
-            and pages.is_seen
-            and self._pages.is_seen
-        ):
-            return int(came.text)
-        return came
+        prompt = f"press 1{f' to {count}' if count > 1 else ''}{also}; other keys go back"
+        numbers = {Key(text=digit): int(digit) for digit in "123456789"[:count]}
+        self._prompt(prompt)
+        while (came := self._next(None)) in numbers and self._is_early(shown_at):
+            self._prompt(f"{EARLY}: {prompt}")
+        if not (pages.is_seen and self._pages.is_seen):
+            return came
+        return came if isinstance(came, Event | Pasted) else numbers.get(came, came)
 
     def _leave_page(self, came: Key | Pasted | Event | Approval, note: str = "nothing is granted") -> Approval | None:
         """Go back to the question, unless the input was an answer, a stop, or the end of input."""

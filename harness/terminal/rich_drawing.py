@@ -41,9 +41,10 @@ def rich_table(rule: str) -> Table:
 
 
 def rich_rows(console: Console, drawing: RenderableType, width: int) -> list[str]:
-    """Return rich's drawing as rows of at most `width` cells, ready to be written, without trailing blanks.
+    """Return rich's drawing as rows of at most `width` cells, ready to be written.
 
-    The text is made safe to show again after rich. Rows are narrowed, because rich counts some characters as too narrow.
+    Only trailing blanks with a background are kept. The text is made safe to show again after rich. Rows are narrowed,
+    because rich counts some characters as too narrow.
     """
     system = ColorSystem.EIGHT_BIT if console.color_system else None
     lines = console.render_lines(drawing, console.options.update(width=width), pad=False)
@@ -52,12 +53,16 @@ def rich_rows(console: Console, drawing: RenderableType, width: int) -> list[str
 
 def _row(segments: Iterable[Segment], system: ColorSystem | None) -> str:
     parts = [part for part in segments if not part.control]
-    while parts and not parts[-1].text.strip():
+    while parts and not parts[-1].text.strip() and not _has_background(parts[-1]):
         parts.pop()
-    if parts:
+    if parts and not _has_background(parts[-1]):
         parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
     pieces = []
     for text, style, _ in parts:
         safe = text if text.isprintable() else visible(text.replace("\n", ""))
         pieces.append(style.render(safe, color_system=system) if style else safe)
     return "".join(pieces)
+
+
+def _has_background(segment: Segment) -> bool:
+    return segment.style is not None and segment.style.bgcolor is not None

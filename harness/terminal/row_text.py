@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from harness.record import Record
@@ -17,6 +17,9 @@ from harness.terminal.styles import UNICODE, Fill, Ink, Palette, Tone
 from harness.text.visible import one_line, visible
 
 _EMOJI_STYLE = "\ufe0f"
+_JOINER = "\u200d"
+_EMOJI_SIGNS = frozenset((_EMOJI_STYLE, _JOINER, *map(chr, range(0x1F3FB, 0x1F400))))
+"""Characters that belong to the emoji before them: its style, the joiner, skin tones."""
 _BECAME_WIDE = (
     (0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376), (0x1F1E6, 0x1F1FF),
 )  # fmt: skip
@@ -70,8 +73,22 @@ def _filled(text: str, at: int, room: int) -> int:
     for place in range(at, len(text)):
         used += _widths[text[place]]
         if used > room and place > at:
-            return place
+            starts = (start for start in range(place, at, -1) if not _is_within_emoji(text, start, at))
+            return next(starts, place)
     return len(text)
+
+
+def _is_within_emoji(text: str, place: int, first: int) -> bool:
+    """Return whether a position is within one emoji of several characters. `first` is the start of its line."""
+    before, after = text[place - 1], text[place]
+    if _is_flag_letter(after):
+        letters = takewhile(_is_flag_letter, (text[index] for index in range(place - 1, first - 1, -1)))
+        return sum(1 for _ in letters) % 2 == 1
+    return after in _EMOJI_SIGNS or before == _JOINER
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
 def cut(text: str, room: int) -> tuple[str, str]:
@@ -160,7 +177,11 @@ def _place_to_break(text: str, first: int, full: int) -> int:
     if text.isascii():
         blank = text.rfind(" ", first, full + 1)
         return blank if blank > first and not text[first:blank].isspace() else full
-    places = (place for place in range(full, first, -1) if _may_break(text[place - 1], text[place]))
+    places = (
+        place
+        for place in range(full, first, -1)
+        if _may_break(text[place - 1], text[place]) and not _is_within_emoji(text, place, first)
+    )
     return next((place for place in places if not text[first:place].isspace()), full)
 
 
@@ -329,13 +350,18 @@ def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None
     return [first, *(f"{HANGING}{row}" for row in rest)]
 
 
+def without_colours(row: str) -> str:
+    """Return a drawn row as plain text."""
+    return _SGRS.sub("", row)
+
+
 def narrowed(rows: Iterable[str], width: int) -> Iterator[str]:
     """Yield rows of at most `width` cells. A row that is too wide is wrapped, and loses its colours.
 
     No wrapped part begins like the output of a command.
     """
     for row in rows:
-        text = _SGRS.sub("", row)
+        text = without_colours(row)
         if cells(text) <= width:
             yield row
             continue

@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
+from io import StringIO
 from itertools import count
 from typing import TYPE_CHECKING, TextIO
 
+from harness.audit.calls import word
 from harness.log.order import LogRecord
 from harness.record import replace
 from harness.regex import regex
-from harness.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
+from harness.terminal.activity import (
+    AFTER_TURN,
+    BAR,
+    TURNS_A_SECOND,
+    WITH_RESULTS,
+    Activity,
+    Ticker,
+    composed,
+    shown_line,
+    spinner,
+)
+from harness.terminal.change_rows import Diffs, UndoNotes, command_row, edit_rows
 from harness.terminal.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
-from harness.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, fitted, narrowed, toned, toned_rows
-from harness.terminal.styles import Ink, Tone, signs
+from harness.terminal.readings import Readings
+from harness.terminal.row_text import (
+    WRAPPED,
+    Row,
+    Tint,
+    cells,
+    drawn,
+    fitted,
+    narrowed,
+    toned,
+    toned_rows,
+    without_colours,
+)
+from harness.terminal.styles import Ink, Line, Tone, signs
 from harness.text.amounts import elapsed
 from harness.text.visible import visible, visible_line
 
@@ -29,6 +55,8 @@ if TYPE_CHECKING:
 ERASE = "\r\x1b[K"
 TAKE_BACK = "\r\x1b[{}A\x1b[J"
 """Sequence that moves up by a number of rows, and erases to the end of the screen (ECMA-48: CUU, ED)."""
+_REPLACED = regex(rf"[^\n]*\n{re.escape(TAKE_BACK.format(1))}")
+"""A row that the next one replaced."""
 _KEY = regex(r"\[[^\[\]\s]{1,5}\]")
 """A key in the line of keys."""
 TEXT_SECONDS = 0.01
@@ -43,6 +71,8 @@ STILL_SECONDS = 10.0
 """Seconds between two lines about continuing work on a terminal without overwriting."""
 LEAST_WIDTH, WIDEST_RULE = 8, 120
 """Minimum width of a terminal to which output is fitted, and maximum width of a rule, in cells."""
+LEAST_FOR_MORE_ROWS = 12
+"""Minimum height of a terminal, in rows, for more than one overwritable row."""
 LEAST_TEXT_WIDTH = 20
 """Minimum width of drawn Markdown (`markdown_stream.LEAST_WIDTH`). On a narrower terminal its lines are wrapped again."""
 
@@ -53,11 +83,13 @@ UNBROKEN = (100_000, 24)
 
 
 class Notices(Enum):
-    """The notification about a waiting question."""
+    """The notification about a waiting question or the end of a turn."""
 
     BELL = "bell"
     OSC9 = "osc9"
     """A desktop notification (OSC 9: iTerm2 and similar terminals); a bell on a terminal without escapes."""
+    OSC777 = "osc777"
+    """A desktop notification (OSC 777: rxvt-unicode, foot, Ghostty, WezTerm); a bell on a terminal without escapes."""
     OFF = "off"
 
 
@@ -80,6 +112,11 @@ def encodable_for(stream: TextIO) -> Callable[[str], str]:
     return lambda text: text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 
+def no_rows(width: int, height: int) -> Sequence[str]:  # noqa: ARG001 - a default
+    """Return no rows."""
+    return ()
+
+
 class Screen(Console):
     """The output of a session, in order. Each item begins on a new line.
 
@@ -99,24 +136,41 @@ class Screen(Console):
         notices: Notices = Notices.BELL,
         way_to_output: str = "",
         way_to_stop: str = "",
+        diffs: Diffs = Diffs.SHORT,
+        diff_of: Callable[[LogRecord], str] = lambda _: "",
+        replay_folds: bool | None = None,
     ) -> None:
         """Use the stream and its look.
 
         `redactor` masks secrets. `size` returns the terminal's size. `way_to_output` names the command that shows the
-        full output, and `way_to_stop` the key that stops a turn.
+        full output, and `way_to_stop` the key that stops a turn. `diffs` is the extent of the diffs below calls, and
+        `diff_of` returns the diff of an edit from its outcome, with masked secrets. `replay_folds` is for a replay of
+        old records, in which nothing moves with time: whether several readings in a row become one line there.
         """
         super().__init__(stream, look, redactor=redactor)
         self._signs = signs(ascii_only=look.ascii)
         self._size = size or (lambda: terminal_size(stream))
         self._monotonic = monotonic
         self._notices = notices
+        self._way_to_output = way_to_output
         self._lock = threading.RLock()
         self._columns = DEFAULT_SIZE[0]
         """Width for the model's text, updated with each batch of pieces."""
         self._pieces: list[str] = []
-        self._characters = 0
-        self._due = 0.0
-        self._activity = Activity(redactor, way_to_output, way_to_stop)
+        self._characters, self._due = 0, 0.0
+        self._is_replay = replay_folds is not None
+        self._folds = look.repaints and bool(way_to_output) if replay_folds is None else replay_folds
+        """Whether several readings in a row become one line."""
+        self._activity = Activity(redactor, way_to_output, way_to_stop, folds=self._folds)
+        self._diffs, self._diff_of, self._undo_notes = diffs, diff_of, UndoNotes()
+        self._lists_files = diffs is not Diffs.NONE
+        self._names_calls = True
+        """Whether rows name the commands that show more of a call by its number."""
+        self._readings = Readings(way_to_output)
+        self._reading_size: tuple[int, int] | None = None
+        """The terminal's size when the last row, that of readings, was written. `None` if another row is the last."""
+        self._question_stays = False
+        """Whether the last question is still on the screen, and the diff in it."""
         self._ticker = Ticker(1 / TURNS_A_SECOND, self._tick)
         self._note = ""
         self._typed_numbers = count(1)
@@ -128,6 +182,11 @@ class Screen(Console):
         """Whether that line stays empty, because a question or a prompt uses the terminal."""
         self._painted_at = self._still_at = 0.0
         self._painted = ""
+        self._rows_above = self._widest_row = 0
+        """Number of overwritable rows above the last one. If there are any, the width of the widest of all, in cells."""
+        self._standing: Callable[[int, int], Sequence[str]] = no_rows
+        self._hints: Sequence[str] = ()
+        """Hint about the keys, above the typed text, in forms for ever narrower rows."""
         self._signed = False
         """Whether the first line of the model's current text was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
@@ -147,6 +206,8 @@ class Screen(Console):
     def height(self) -> int:
         """Lines of the terminal now."""
         return max(1, self._size()[1])
+
+    _is_short = True
 
     @cached_property
     def _markdown(self) -> Markdown:
@@ -199,9 +260,39 @@ class Screen(Console):
 
     def diff(self, text: str, path: str) -> None:
         """Write a diff of the file at `path`."""
+        self.rows(self._diff_rows(text, path))
+
+    def _diff_rows(self, text: str, path: str) -> Sequence[Row]:
         from harness.terminal.diff_drawing import diff_rows  # late, because it loads lexers
 
-        self.rows(tuple(diff_rows(text, path, self.width)))
+        return tuple(diff_rows(text, path, self.width))
+
+    def drawn(self, draw: Callable[[Screen], None], *, names_calls: bool = True) -> list[str]:
+        """Return the rows that `draw` would leave on this screen.
+
+        Without `names_calls`, no row names a command with the number of a call.
+        """
+        stream, size = StringIO(), self._size()
+        way_to_output = self._way_to_output if names_calls else ""
+        screen = Screen(
+            stream,
+            replace(self.look, repaints=False),
+            redactor=self._redactor,
+            size=lambda: size,
+            way_to_output=way_to_output,
+            diffs=self._diffs,
+            diff_of=self._diff_of,
+            replay_folds=self._folds,
+        )
+        screen._names_calls = names_calls
+        draw(screen)
+        screen.settle()
+        text = _REPLACED.sub("", stream.getvalue())
+        return text.removesuffix("\n").split("\n") if text else []
+
+    def drawn_rows(self, rows: Sequence[str]) -> None:
+        """Write rows that `drawn` has returned."""
+        self._finished(rows)
 
     def rule(self, title: str) -> None:
         """Write a rule across the terminal with a title in it."""
@@ -233,7 +324,8 @@ class Screen(Console):
     def keep(self) -> None:
         """Make all temporary rows permanent, because their position on the screen is now unknown."""
         with self._lock:
-            self._passing = 0
+            self._passing, self._reading_size = 0, None
+            self._question_stays = True
             self.keeps += 1
 
     @property
@@ -253,6 +345,7 @@ class Screen(Console):
                 self.look.repaints and self._passing_size == (self.width, self.height) and (to or not self._gone_rows)
             )
             count = max(0, passing - max(to, self._gone_rows)) if erases else 0
+            self._question_stays = self._question_stays or bool(passing and not to and not count)
             self._passing = passing - count if to else 0
             self.settle()
             if count:
@@ -301,6 +394,8 @@ class Screen(Console):
                 self.end_text()
             if record["kind"] == "intent":
                 self._live_at = now + LIVE_SECONDS
+            if record["kind"] == "approval_asked":
+                self._question_stays = False
             unshown = self._activity.take_in(record, now)
             if record["kind"] == "intent" and self.look.spoken and (call := self._activity.command):
                 self.line(f"running: {call}", Tone.QUIET)
@@ -312,15 +407,55 @@ class Screen(Console):
             line = self._tracer.line(record)
             if record["kind"] == "model_response" and not self._tracer.is_of_helper(record):
                 line = None
-            if line is not None:
-                self.line(line.text, line.tone)
-            if self._activity.goes_on:
+            if line is not None and unshown.reading:
+                self._show_reading(record, unshown.reading, line)
+            elif line is not None:
+                self._trace(line)
+                self.rows(tuple(self._rows_below(record)))
+            if self._activity.goes_on and not self._is_replay:
                 self._still_at = now + STILL_SECONDS
                 self._is_held = False
                 self._ticker.start()
             else:
                 self._ticker.stop()
             self._paint()
+
+    def _trace(self, line: Line) -> None:
+        """Write a line of the trace. Its less important end is drawn quietly, if it is on one row."""
+        start = len(line.text) - len(line.quiet)
+        if not line.quiet or cells(line.text) > self.width:
+            self.line(line.text, line.tone)
+        else:
+            self.rows((Row(text=line.text, tone=line.tone, tints=(Tint(start, len(line.text), Tone.QUIET),)),))
+        if line.command:
+            self.unbroken(f"  {line.command}", line.tone)
+
+    def _show_reading(self, outcome: LogRecord, name: str, line: Line) -> None:
+        """Write the line of a reading. It replaces that of the readings before it, if no other row came after them."""
+        self.end_text()
+        size = self.width, self.height
+        if self._reading_size == size:
+            self._put(TAKE_BACK.format(1))
+            self._open = False
+        else:
+            self._readings.clear()
+        text = self._readings.add(outcome, name, line.text, self.width - 1)
+        self._print([self._toned(text, line.tone)])
+        self._reading_size = size
+
+    def _rows_below(self, record: LogRecord) -> Iterator[Row]:
+        """Yield the rows below the line of a call: its changes of files."""
+        if record["kind"] != "outcome":
+            return
+        stays, self._question_stays = self._question_stays, False
+        if self._lists_files:
+            way = f"/diff {word(record.get('call'))}" if self._names_calls else ""
+            if not stays and (diff := self._diff_of(record)):
+                rows = self._diff_rows(diff, str(record.get("changed_path")))
+                yield from edit_rows(rows, self.width, self._diffs, way)
+            if row := command_row(record, self.width, way):
+                yield row
+        yield from self._undo_notes.rows(record, self.width)
 
     # The overwritable line
 
@@ -331,9 +466,20 @@ class Screen(Console):
             self._is_held = self._is_held and not text
             self._paint()
 
-    def queued(self, text: str) -> None:
-        """Show the text that the user types during a turn. If lines are not overwritten, show only finished lines."""
-        before = self._typed[1]
+    def stand(self, rows_at: Callable[[int, int], Sequence[str]]) -> None:
+        """Show rows above the overwritable line while an activity goes on.
+
+        `rows_at` returns the rows, which must be safe to show, for a width and a height.
+        """
+        with self._lock:
+            self._standing = rows_at
+
+    def queued(self, text: str, hints: Sequence[str] = ()) -> None:
+        """Show the text that the user types during a turn, and the longest hint about its keys that fits.
+
+        If lines are not overwritten, show only finished lines.
+        """
+        before, self._hints = self._typed[1], hints
         number, _ = self._typed = (next(self._typed_numbers), visible_line(text, 1_000))
         if threading.current_thread() is threading.main_thread():  # it may be interrupted: `with` leaves no lock behind
             with self._lock:
@@ -352,13 +498,14 @@ class Screen(Console):
         if self.look.repaints:
             self._is_held = self._is_held and not self._typed[1]
             self._paint()
-        elif (typed := self._typed[1]).startswith("queued") and typed != before:
+        elif (typed := self._typed[1]).startswith((WITH_RESULTS, AFTER_TURN)) and typed != before:
             self.line(typed, Tone.QUIET)
 
     def settle(self) -> None:
         """Finish all open output and leave an empty line, so that another user of the terminal can follow."""
         with self._lock:
             self.end_text()
+            self._reading_size = None
             self._activity.stop()
             self._ticker.stop()
             self._note = ""
@@ -371,9 +518,10 @@ class Screen(Console):
         if self._notices is Notices.OFF or not self._stream.isatty():
             return
         with self._lock:
-            shows = self._notices is Notices.OSC9 and self.look.repaints
-            # OSC 9 ends at BEL; `visible` leaves no control character in the title.
-            self._put(f"\x1b]9;{self._encodable(visible_line(title, 100))}\x07" if shows else "\x07")
+            # The sequences end at BEL; `visible` leaves no control character in the title.
+            text = self._encodable(visible_line(title, 100))
+            sequences = {Notices.OSC9: f"\x1b]9;{text}\x07", Notices.OSC777: f"\x1b]777;notify;harness;{text}\x07"}
+            self._put(sequences.get(self._notices, "\x07") if self.look.repaints else "\x07")
 
     def to_clipboard(self, data: bytes) -> bool:
         """Send `data` to the terminal's clipboard (OSC 52; xterm, "Control Sequences"). Return whether it was sent.
@@ -449,6 +597,7 @@ class Screen(Console):
         """Write lines permanently, and the overwritable line below them, in one write."""
         self._passing = 0 if lines else self._passing
         if lines:
+            self._reading_size = None
             self._put("\n".join((*lines, "")) + self._composed())
 
     def _paint(self) -> None:
@@ -472,15 +621,24 @@ class Screen(Console):
         if self._in_text:
             tail = self._markdown.tail
         number, typed = self._typed
-        self._painted = composed(self.width, *map(self._one_line, (state, tail, typed)))
-        self._typed_shown = number  # the caller writes the composed line
+        width, height = self.width, self.height
+        rows = [composed(width, *map(self._one_line, (state, tail, typed)))]
+        if height >= LEAST_FOR_MORE_ROWS and rows[0] and not self._note:
+            hint = [hint for hint in self._hints if cells(hint) < width][:1] if typed else []
+            standing = self._standing(width - 1, height) if self._activity.goes_on else ()
+            rows = [*map(self._quiet, (*standing, *hint)), *rows]
+        self._painted = "\n".join(rows)
+        self._typed_shown = number  # the caller writes the composed rows
         return self._painted
+
+    def _quiet(self, row: str) -> str:
+        return self._toned(fitted(row, self.width - 1), Tone.QUIET)
 
     def _one_line(self, text: str) -> str:
         return self._encodable(visible_line(text.strip(), 1_000)) if text else ""
 
     def _put(self, text: str) -> None:
-        erase = ERASE if self._open else ""
+        erase = self._erase() if self._open else ""
         if not (erase or text):
             return
         # Set before the write, because an interrupted write may leave text that must be erased.
@@ -491,6 +649,18 @@ class Screen(Console):
         except (OSError, ValueError):
             self.give_up()
         self._open = bool(self._painted) or not (not text or text.endswith(("\n", "\x07")))
+        rows = self._painted.split("\n") if text.endswith(self._painted) else [""]
+        self._rows_above = len(rows) - 1
+        self._widest_row = max(cells(without_colours(row)) for row in rows) if self._rows_above else 0
+
+    def _erase(self) -> str:
+        """Return the sequence that erases the overwritable rows.
+
+        INVARIANT: rows above them are never erased. If the terminal may have wrapped them at a resize, only the last one
+        is erased.
+        """
+        above = self._rows_above if self._widest_row <= self.width else 0
+        return TAKE_BACK.format(above) if above else ERASE
 
     def _tick(self, end_event: threading.Event) -> None:
         """Update the overwritable line. Called by the ticker's thread, which runs only during an activity."""

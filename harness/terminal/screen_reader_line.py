@@ -1,24 +1,30 @@
-"""The line at the prompt for screen readers and TERM=dumb: the terminal itself edits it, and no text is repainted."""
+"""The line at the prompt for screen readers and TERM=dumb, edited by Python's `readline`, which repaints one line only."""
 
 from __future__ import annotations
 
-import os
-import select
 import sys
-import termios
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 
 from harness.record import Record
 from harness.terminal.escape_sequences import typed_text
-from harness.terminal.keys import kept_mode
+from harness.terminal.keys import ALONE_SECONDS, kept_mode, readable
+from harness.terminal.row_text import cells
 from harness.text.visible import visible, visible_line
 
 CONTINUED = ". "
-_AT_ONCE = 65_536
-_PASTE_SECONDS = 0.02
-"""Seconds of waiting after a Tab. If more input follows within this time, the Tab was pasted, and is text."""
+PASTED = "(a paste: Enter in an empty line sends it)"
 _LONGEST_ROW = 200
+_SETTINGS = (
+    "set enable-bracketed-paste off",  # its escapes would be read aloud, or shown
+    "set show-all-if-ambiguous on",
+    "set completion-query-items 0",
+    "set page-completions off",
+    "set bell-style none",
+    '"\\e[": skip-csi-sequence',
+    "tab: complete",
+)
+_SETTINGS_OF_LIBEDIT = ("bind ^I rl_complete",)
 
 
 class Candidate(Record):
@@ -33,28 +39,24 @@ class Candidate(Record):
 Completing = Callable[[str], Sequence[Candidate]]
 
 
-def read_line(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
+def read_line(
+    prompt: str, *, default: str = "", complete: Completing | None = None, history: Iterable[str] = (), vi: bool = False
+) -> str:
     """Return the typed text. A line that ends in a backslash continues in the next one.
 
-    A Tab lists the completions of the text before it, adds their common beginning, and writes the line again. After
-    that, the text before the Tab can no longer be edited. A `default` is shown above the line, because it cannot be put
-    into it; an empty line selects it. The terminal accepts 4,095 bytes per line (termios(3), canonical mode).
+    The keys are those of `readline`. `history` are earlier lines, oldest first. A Tab lists the completions of the text
+    before the cursor, and adds their common beginning. A `default` of one line is the initial text; others are shown
+    above the line, and an empty line selects them. Lines that are pasted together continue until an empty line.
 
     Raises EOFError at the end of input, and KeyboardInterrupt on Ctrl-C.
     """
-    if default:
+    readline = _readline(history, vi=vi)
+    is_editable = readline is not None and default.isprintable()
+    if default and not is_editable:
         _write(f"kept: {visible(default)}\n(Enter alone sends it)\n")
-    with _tab_is_told(complete is not None):
-        return "\n".join(_lines(prompt, complete)) or default
-
-
-def _lines(prompt: str, complete: Completing | None) -> Sequence[str]:
-    lines: list[str] = []
-    while True:
-        line = _read_line(CONTINUED if lines else prompt, "".join(f"{line}\n" for line in lines), complete)
-        if not continues(line):
-            return [*lines, line]
-        lines.append(line if _is_command(lines, line) else line[:-1])
+    with kept_mode(sys.stdin.fileno()):
+        text = "\n".join(_lines(readline, prompt, default if is_editable else "", complete))
+    return text or ("" if is_editable else default)
 
 
 def continues(line: str) -> bool:
@@ -62,84 +64,90 @@ def continues(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
+def _lines(readline: ModuleType | None, prompt: str, default: str, complete: Completing | None) -> Sequence[str]:
+    lines: list[str] = []
+    is_pasted = False
+    while True:
+        now = CONTINUED if lines else prompt
+        if readline is not None:
+            before = "".join(f"{line}\n" for line in lines)
+            _Completions(readline, now, before, complete).install()
+            readline.set_startup_hook(None if lines else lambda: readline.insert_text(default))
+        line = typed_text(input(now))
+        more_follows = bool(readable((sys.stdin.fileno(),), ALONE_SECONDS))
+        if more_follows and not is_pasted:
+            _write(f"{PASTED}\n")
+        is_pasted = is_pasted or more_follows
+        if is_pasted and (line or more_follows):
+            lines.append(line)
+        elif not is_pasted and continues(line):
+            lines.append(line if _is_command(lines, line) else line[:-1])
+        else:
+            return lines if is_pasted else [*lines, line]
+
+
 def _is_command(lines: list[str], line: str) -> bool:
     """Return whether the text is a shell command (`!`), in which the backslash is kept."""
     return (lines[0] if lines else line).startswith("!")
 
 
-def _read_line(prompt: str, before: str, complete: Completing | None) -> str:
-    """Return a line without its newline. `before` are the earlier lines of the text. Raises EOFError at the end of input."""
-    _write(prompt)
-    data = b""
-    while not data.endswith(b"\n"):
-        piece = _piece()
-        if not piece:
-            if data:
-                break
-            _write("\n")
-            raise EOFError
-        data += piece
-        if complete is not None and data.endswith(b"\t") and not _more_comes():
-            data = _completed(data[:-1].decode("utf-8", "replace"), before, prompt, complete).encode()
-    return typed_text(data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r"))
-
-
-def _piece() -> bytes:
+def _readline(history: Iterable[str], *, vi: bool) -> ModuleType | None:
+    """Return the line editor, set up for one line. `None` if this Python has none: then the terminal edits the line."""
     try:
-        return os.read(sys.stdin.fileno(), _AT_ONCE)
-    except OSError:
-        return b""  # the terminal is gone (EIO)
+        import readline
+    except ImportError:
+        return None
+    is_libedit = "libedit" in (readline.__doc__ or "")
+    for setting in _SETTINGS_OF_LIBEDIT if is_libedit else _SETTINGS:
+        readline.parse_and_bind(setting)
+    if vi:
+        readline.parse_and_bind("bind -v" if is_libedit else "set editing-mode vi")
+    readline.set_auto_history(False)
+    readline.clear_history()
+    for line in history:
+        if line.isprintable():
+            readline.add_history(line)
+    return readline
 
 
-@contextmanager
-def _tab_is_told(is_needed: bool) -> Iterator[None]:
-    """Let the terminal deliver the line at a Tab too, during the block. Uses VEOL: an additional end of line (termios(3))."""
-    descriptor = sys.stdin.fileno()
-    with kept_mode(descriptor):
-        try:
-            if is_needed:
-                mode = termios.tcgetattr(descriptor)
-                mode[6][termios.VEOL] = b"\t"
-                termios.tcsetattr(descriptor, termios.TCSANOW, mode)
-        except termios.error:
-            pass  # the terminal is gone, which the next read detects
-        yield
+class _Completions:
+    """The completions of one line, for `readline`."""
 
+    def __init__(self, readline: ModuleType, prompt: str, before: str, complete: Completing | None) -> None:
+        self._readline = readline
+        self._prompt = prompt
+        self._before = before
+        """The earlier lines of the text."""
+        self._complete = complete
+        self._rows: Sequence[str] = ()
+        self._texts: Sequence[str] = ()
 
-def _more_comes() -> bool:
-    """Return whether more input follows the Tab. Switches to single-key mode, in which unfinished lines are readable."""
-    descriptor = sys.stdin.fileno()
-    try:
-        mode = termios.tcgetattr(descriptor)
-        canonical = mode[3]
-        mode[3] = canonical & ~termios.ICANON
-        termios.tcsetattr(descriptor, termios.TCSANOW, mode)
-        try:
-            return bool(select.select([descriptor], [], [], _PASTE_SECONDS)[0])
-        finally:
-            mode[3] = canonical
-            termios.tcsetattr(descriptor, termios.TCSANOW, mode)
-    except termios.error:
-        return False
+    def install(self) -> None:
+        self._readline.set_completer_delims("")
+        self._readline.set_completer(self._text_at if self._complete is not None else None)
+        self._readline.set_completion_display_matches_hook(
+            lambda common_beginning, *_: self._show(self._rows, common_beginning)
+        )
 
+    def _text_at(self, line: str, index: int) -> str | None:
+        """Return the line with the completion at `index`. `None` behind the last one."""
+        if index == 0 and self._complete is not None:
+            candidates = [each for each in self._complete(self._before + line) if each.text.isprintable()]
+            self._texts = [line[: len(line) - each.replaces] + each.text for each in candidates]
+            self._rows = [visible_line(each.label, _LONGEST_ROW) for each in candidates]
+            if not candidates:
+                self._show(["(nothing completes this)"], line)
+        return self._texts[index] if index < len(self._texts) else None
 
-def _completed(line: str, before: str, prompt: str, complete: Completing) -> str:
-    """Write the completions of a line, and the line extended by their common beginning. Return that line."""
-    candidates = complete(before + line)
-    common = _common_beginning([line[: len(line) - candidate.replaces] + candidate.text for candidate in candidates])
-    line = common if len(common) > len(line) or len(candidates) == 1 else line
-    rows = [visible_line(candidate.label, _LONGEST_ROW) for candidate in candidates] if len(candidates) > 1 else []
-    rows = rows if candidates else ["(nothing completes this)"]
-    _write("".join(f"\n{row}" for row in rows) + f"\n{prompt}{visible_line(line, len(line))}")
-    return line
+    def _show(self, rows: Sequence[str], before: str) -> None:
+        """Write rows below the line, and the line again, with the cursor behind `before`.
 
-
-def _common_beginning(texts: Sequence[str]) -> str:
-    first, last = min(texts, default=""), max(texts, default="")  # all other texts sort between these two
-    at = next(
-        (at for at, (char, last_char) in enumerate(zip(first, last, strict=False)) if char != last_char), len(first)
-    )
-    return first[:at]
+        `readline` writes what it added first: otherwise it would write that behind the new line.
+        """
+        line: str = self._readline.get_line_buffer()
+        self._readline.redisplay()
+        back = "\b" * cells(visible(line[len(before) :]))
+        _write("".join(f"\n{row}" for row in rows) + f"\n{self._prompt}{visible(line)}{back}")
 
 
 def _write(text: str) -> None:

@@ -23,6 +23,10 @@ class Line(Record):
 
     tone: Tone
     text: str
+    quiet: str = ""
+    """The end of `text` that is less important, if there is one."""
+    command: str = ""
+    """A command to copy, on an unbroken row below the line. Empty without one."""
 
 
 class Signs(Record):

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import answerer, hosts_of, is_typed, number, objects_in, sign_of, word
-from harness.audit.command_changes import change_counts
+from harness.audit.calls import answerer, is_typed, number, objects_in, word
 from harness.audit.helper_tree import Helper, HelperTree
 from harness.grant_pattern import pattern_from
 from harness.log.order import LogRecord
-from harness.log.vocabulary import SEEN_BY_US, SUMMARY, Answer
-from harness.paths import short_place
+from harness.log.vocabulary import SUMMARY
 from harness.record import replace
+from harness.terminal.call_line import ended_line
 from harness.terminal.styles import Line, Tone
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
-from harness.tool_kinds import Does, shipped_that, tool_kind
-
-_WHY = 200
-"""Maximum number of characters shown of the reason for a failure or refusal."""
-
-_WRITERS = shipped_that(Does.WRITES)
-_COUNTS = re.compile(r"(?:Edited|Overwrote) .* \((\+\d+) (-\d+)(?: lines)?\)(?:; kept: .*)?")
-"""The counts of lines in a result. The last brackets are the tool's; earlier ones may be part of the file name."""
-
-_STATUS_TONES: Mapping[str, Tone] = {
-    "ok": Tone.GOOD,
-    "failed": Tone.WARNING,
-    "timeout": Tone.WARNING,
-    "interrupted": Tone.WARNING,
-    "crashed": Tone.BAD,
-    "invalid": Tone.WARNING,
-    "denied": Tone.BAD,
-    "blocked": Tone.BAD,
-    "not_run": Tone.QUIET,
-}
 
 
 class Tracer:
     """Converts the records of sessions, in order, to lines: one per call, and others for remarks and problems."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, short: bool = False, lists_files: bool = False) -> None:
+        """Create it. `short` and `lists_files` choose the form of the lines of calls, see `call_line.ended_line`."""
+        self._short, self._lists_files = short, lists_files
         self._typed: set[tuple[str, str]] = set()
         self._proposals: dict[tuple[str, str], LogRecord] = {}
         self._decisions: dict[tuple[str, str], LogRecord] = {}
@@ -80,7 +59,15 @@ class Tracer:
             typed = key in self._typed
             self._typed.discard(key)
             proposal, decision = self._proposals.pop(key, {}), self._decisions.pop(key, {})
-            return ended_line(record, decision, self._answers.pop(key, {}), proposal=proposal, typed=typed)
+            return ended_line(
+                record,
+                decision,
+                self._answers.pop(key, {}),
+                proposal=proposal,
+                typed=typed,
+                short=self._short,
+                lists_files=self._lists_files,
+            )
         elif kind == "model_response":
             return _said_line(record)
         else:
@@ -116,18 +103,6 @@ def _granted(grant: LogRecord) -> str:
         return word(grant.get("grant"))  # an invalid record, which the gate never writes
 
 
-def _summary_of(proposal: LogRecord) -> str:
-    """Return a short description of a call that was not prepared: its subject, or the first text argument."""
-    arguments = word(proposal.get("arguments"))
-    try:
-        parsed = json.loads(arguments)
-    except ValueError:
-        return arguments  # the arguments are not valid JSON
-    texts = {name: text for name, text in parsed.items() if isinstance(text, str)} if isinstance(parsed, dict) else {}
-    subject = tool_kind(word(proposal.get("tool"))).subject
-    return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
-
-
 def logged_walls(record: LogRecord) -> str:
     """Return the walls of a call in the words of effects_lines.walls_words, by its decision or intent.
 
@@ -156,7 +131,13 @@ def _error(record: LogRecord) -> Line | None:
         text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
         return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
     tries = f"try {word(record.get('attempt'))} of {word(record.get('attempts'))} failed"
-    return _warning(f"{tries}, again in {word(record['retry_seconds'])} s: {word(record.get('message'))}", 500)
+    return _warning(f"{tries}, again in {_seconds(record)} s: {word(record.get('message'))}", 500)
+
+
+def _seconds(record: LogRecord) -> str:
+    """Return the time before the next try, rounded. A short one keeps a digit, so that it is not 0."""
+    seconds = number(record, "retry_seconds") or 0.0
+    return f"{seconds:.0f}" if seconds >= 2 else f"{seconds:.1f}"
 
 
 def _hook_answered(record: LogRecord) -> Line | None:
@@ -249,15 +230,19 @@ def _places_answered(record: LogRecord) -> Line:
     )
     back = f"put back: {_text_list(record.get('put_back')) or 'nothing'}"
     but = f"; not put back: {problems}" if problems else ""
+    awake = f"; {grants} is awake again" if grants else ""
     match record.get("answer"):
         case "keep":
-            return Line(tone=Tone.WARNING, text=visible_line(f"~ kept as they are; {grants} is awake again", 1_000))
+            return Line(tone=Tone.WARNING, text=visible_line(f"~ kept as they are{awake}", 1_000))
         case "put_back":
-            text = f"~ {back}{but}; {grants} is awake again"
+            text = f"~ {back}{but}{awake}"
         case "revoke":
             text = f"~ {back}{but}; {grants} is revoked"
+        case _ if record.get("put_back") or problems:
+            text = f"~ nobody is there to ask; {back}{but}"
         case _:
-            text = f"~ nobody answered: all stays as it is, and {grants} sleeps; /grants answer {grants}"
+            asleep = f", and {grants} sleeps; /grants answer {grants}" if grants else ""
+            text = f"~ nobody answered: all stays as it is{asleep}"
             return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
     return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(text, 1_500))
 
@@ -269,36 +254,6 @@ def _text_list(texts: JsonValue) -> str:
     return f"{', '.join(lines[:MOST_PLACES_NAMED])}{more}"
 
 
-def ended_line(
-    outcome: LogRecord,
-    decision: LogRecord,
-    approval: LogRecord,
-    *,
-    proposal: LogRecord | None = None,
-    typed: bool = False,
-) -> Line:
-    """Return the line for an ended call. `decision` and `approval` are empty if it has none.
-
-    `proposal` describes a call that was not prepared. `typed`: it is a `!command` of the user, not a call of the model.
-    """
-    status = word(outcome.get("status"))
-    if status == "not_run" and proposal and not decision.get("summary"):
-        call = visible_line(_summary_of(proposal), 100)
-        reason = _how_ended(status, outcome, "")
-        return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {call}  {reason}")
-    summary = word(decision.get("summary")) or word(outcome.get("content"))
-    parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
-    parts += [f"({unseen})" if (unseen := _unseen_part(summary, decision)) else ""]
-    parts += ["[typed by the person]" if typed else ""]
-    parts += [how_decided(decision, approval), _how_ended(status, outcome, "" if approval else _reason(decision))]
-    if said_by := word(outcome.get("seen_by")):
-        parts.append(f"(seen by {said_by})" if said_by == SEEN_BY_US else f"(as {said_by} says)")
-    tone = _STATUS_TONES.get(status, Tone.BAD)
-    if tone is Tone.GOOD and not approval:  # quiet like most calls, so that calls approved by the user are noticeable
-        tone = Tone.QUIET
-    return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
-
-
 def _said_line(reply: LogRecord) -> Line | None:
     """Return one line for the model's remark before its calls. `None` without a remark or calls, and for summaries."""
     remark = " ".join(word(reply.get("text")).split())
@@ -307,101 +262,23 @@ def _said_line(reply: LogRecord) -> Line | None:
     return Line(tone=Tone.QUIET, text=visible_line(f"< {remark}", 1_000))
 
 
-def how_decided(decision: LogRecord, approval: LogRecord) -> str:
-    """Return, in brackets, the origin of the decision on a call: an answer with its time, or a rule.
-
-    Empty if the call was not decided.
-    """
-    if not decision or decision.get("decision") == "none":
-        return ""
-    by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
-    if approval:
-        words = f': "{word(approval.get("words"))}"' if approval.get("words") else ""
-        answer = word(approval.get("answer"))
-        if answer == Answer.NOBODY.value:
-            return f"[nobody {'answered' if words else 'to ask'}: {by}{words}]"
-        waited = approval.get("seconds")
-        seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
-        scope = f" for the {word(approval.get('scope'))}" if approval.get("scope") else ""
-        opens = approval.get("opens")
-        opened = f", opened {', '.join(map(word, opens))}," if isinstance(opens, list) else ""
-        return f"[asked: {answer}{scope}{opened} by {answerer(approval)}{word(approval.get('granted'))}, {seconds} s{words}]"
-    # A write that does not apply, or changes no file, was judged as the read that it is (Action.default_of).
-    if decision.get("layer") == "session" and decision.get("decision") == "auto":
-        return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
-    note = " as it writes nothing" if as_read and by.startswith("default ") else ""
-    return f"[{word(decision.get('decision'))}{note}: {by}]"
-
-
-def _unseen_part(summary: str, decision: LogRecord) -> str:
-    """Return the first part that was asked about or refused, if the summary of a long call does not contain it."""
-    parts = decision.get("facets")
-    if not summary.rstrip(")").endswith(("...", "characters")) or not isinstance(parts, list):
-        return ""
-    asked_facets = [
-        word(facet.get("facet")) for facet in parts if isinstance(facet, dict) and facet.get("decision") != "auto"
-    ]
-    return visible_line(next((part for part in asked_facets if part and part not in summary), ""), 100)
-
-
-def _reason(decision: LogRecord) -> str:
-    """Return the reason of a rule or built-in decision. Empty for a default, whose name is the reason."""
-    return "" if decision.get("source") == "default" else visible_line(word(decision.get("reason")), _WHY)
-
-
-def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
-    """Return the status of a call, with the reason of a refusal or the first line of a failure."""
-    match status:
-        case "ok" | "failed" if outcome.get("exit_code") is not None:
-            location = ", at the terminal" if outcome.get("terminal") is True else ""
-            counts = _file_counts(outcome)
-            return f"exit {word(outcome['exit_code'])}{counts}{_took(outcome)}{location}{_refused_hosts(outcome)}"
-        case "ok":
-            return f"ok{_changed(outcome)}{_took(outcome)}{_changes_place(outcome)}"
-        case "failed" | "crashed":
-            first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
-            return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
-        case "denied" | "blocked" if reason:
-            return f"{status}: {reason}"
-        case "not_run":
-            return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
-        case _:
-            return f"{status}{_file_counts(outcome)}{_changes_place(outcome)}"
-
-
-def _file_counts(outcome: LogRecord) -> str:
-    """Return the numbers of files that a command changed, after a comma. Empty without known changes."""
-    counts = change_counts(outcome.get("changes"))
-    return f", {counts}" if counts else ""
-
-
-def _changes_place(outcome: LogRecord) -> str:
-    """Return a note with the path of a helper's patch file. Empty without one."""
-    path = word(outcome.get("patch_file"))
-    return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""
-
-
-def _refused_hosts(outcome: LogRecord) -> str:
-    """Return a note with the first host that was refused to a command, and the number of others. Empty if none was."""
-    hosts = hosts_of(outcome, allowed=False)
-    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
-    return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
-
-
-def _changed(outcome: LogRecord) -> str:
-    """Return a note with the numbers of added and removed lines, if the tool reports them."""
-    first_line = word(outcome.get("content")).partition("\n")[0]
-    counts = _COUNTS.fullmatch(first_line) if word(outcome.get("tool")) in _WRITERS else None
-    return f", {counts[1]}/{counts[2]}" if counts else ""
-
-
-def _took(outcome: LogRecord) -> str:
-    duration = number(outcome, "duration_ms")
-    return f", {duration / 1000:.1f} s" if duration is not None else ""
+def _job_ended(record: LogRecord) -> Line | None:
+    """Return the line for a background command that ended by itself or with the session."""
+    if record.get("by") == "session":
+        text = f"~ ended with the session: {word(record.get('name'))}"
+        return Line(tone=Tone.QUIET, text=visible_line(text, 200))
+    if record.get("by") != "itself":
+        return None
+    code = record.get("exit_code")
+    ending = word(record.get("ending")) if code is None else f"exit {word(code)}"
+    seconds = record.get("seconds")
+    took = f", {seconds:.1f} s" if isinstance(seconds, float) else ""
+    return _warning(f"{word(record.get('name'))} ended in the background: {ending}{took}")
 
 
 _SAID: Mapping[str, Callable[[LogRecord], Line | None]] = {
     "error": _error,
+    "job_ended": _job_ended,
     "places_changed": lambda record: Line(tone=Tone.BAD, text=_places_changed(record)),
     "places_answered": _places_answered,
     "hook_answered": _hook_answered,

@@ -11,20 +11,25 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import FrameType
 from typing import Any, Self
 
 from harness.record import Record
+from harness.terminal.activity import AFTER_TURN, WITH_RESULTS
 from harness.terminal.escape_sequences import ESC, SHIFT_TAB, EscapeSequences, key_of, pasted_text, typed_text
 from harness.terminal.keys import PASTES, PASTES_NOT, Interrupts, single_keys
+from harness.terminal.typing_times import TypingTimes
+from harness.terminal.unmarked_paste import read_at_once, with_marks
 
 MOST_LINES = 100
 """Maximum number of waiting lines. Each becomes a turn."""
 MOST_CHARACTERS = 100_000
 """Maximum number of characters in the waiting lines and the draft together."""
+LINE_ENDS = "\r\t"
+"""The keys that finish a line."""
 NEXT_MODE = "/mode next"
 """The line that Shift-Tab queues. Like other lines, it waits for the end of the turn."""
 
@@ -38,24 +43,57 @@ class Keyed(Enum):
     """The key was dropped for lack of room."""
 
 
+class FinishedLine(Record):
+    """A finished line."""
+
+    text: str
+    steers: bool = False
+    """Whether the model may get it during the turn. Otherwise it waits for the end of the turn."""
+
+
 class TypedText(Record):
     """The waiting text, for display."""
 
     draft: str
     waiting: int
-    last: str = ""
+    last: FinishedLine = FinishedLine(text="")
     """The waiting line that was finished last."""
+    keys: Sequence[str] = ()
+    """The effects of the keys that finish the draft, in forms for ever narrower rows. Empty if both have the same one."""
+
+
+def no_message(line: str) -> bool:  # noqa: ARG001 - a default
+    """Return `False`: no line is a message to the model."""
+    return False
 
 
 class Typing:
     """The finished lines in order, and the unfinished one (the draft).
 
-    Enter finishes a line. Ctrl-J and Alt-Enter add a newline to it. A paste is always text.
+    Enter and Tab finish a line. Ctrl-J and Alt-Enter add a newline to it. A paste is always text. The rest of an answer is
+    dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        is_message: Callable[[str], bool] = no_message,
+        tab_steers: bool = False,
+        times: TypingTimes | None = None,
+    ) -> None:
+        """`is_message` returns whether a line is a message to the model; only such a line may steer a turn.
+
+        Enter lets a line steer, and Tab lets it wait. With `tab_steers`, the keys are exchanged.
+        """
+        self.steers = False
+        """Whether a turn of the model goes on, which takes messages."""
+        self._is_message = is_message
+        self._tab_steers = tab_steers
+        self._times = times or TypingTimes()
+        self._before_answer = 0
+        """Number of characters of the draft that were typed before the last answer."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._lines: deque[str] = deque()
+        self._lines: deque[FinishedLine] = deque()
         self._size = 0
         self._draft: list[str] = []
         self._sequences = EscapeSequences()
@@ -84,15 +122,20 @@ class Typing:
     def standing(self) -> TypedText:
         """The draft, with the end of an unfinished paste, and the waiting lines, for display."""
         draft = self.draft + typed_text((self._sequences.pasted or "")[-MOST_SHOWN:])
-        return TypedText(draft=draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
+        keys: Sequence[str] = ()
+        if self.steers and (words := self.draft.strip()) and self._is_message(words):
+            keys = TAB_STEERS if self._tab_steers else ENTER_STEERS
+        last = self._lines[-1] if self._lines else FinishedLine(text="")
+        return TypedText(draft=draft, waiting=len(self._lines), last=last, keys=keys)
 
-    def take(self) -> str | None:
-        """Remove and return the oldest finished line. `None` if there is none."""
-        if not self._lines:
+    def take(self, *, steering: bool = False) -> str | None:
+        """Remove and return the oldest finished line, or the oldest that steers. `None` if there is none."""
+        line = next((line for line in self._lines if line.steers or not steering), None)
+        if line is None:
             return None
-        line = self._lines.popleft()
-        self._size -= len(line)
-        return line
+        self._lines.remove(line)
+        self._size -= len(line.text)
+        return line.text
 
     def take_draft(self) -> str:
         """Remove and return the unfinished line."""
@@ -100,10 +143,19 @@ class Typing:
         self._set_draft([])
         return draft
 
+    def begin_after_answer(self) -> None:
+        """Record that the user has just answered a question: text up to an Enter may belong to the answer."""
+        self._before_answer = len(self._draft)
+
+    def drop_rest_of_answer(self) -> None:
+        """Remove the unfinished rest of an answer from the draft."""
+        if self._times.begins_rest(self.draft[self._before_answer :]):
+            self._set_draft(self._draft[: self._before_answer])
+
     def feed(self, raw: bytes) -> list[Keyed]:
-        """Process bytes that were read, and return their effects in order."""
+        """Process bytes that were read at once, and return their effects in order."""
         came: list[Keyed] = []
-        for unit in self._sequences.feed(self._decoder.decode(raw)):
+        for unit in with_marks(self._sequences.feed(self._decoder.decode(raw)), LINE_ENDS):
             pasted = pasted_text(unit)
             if pasted is None:
                 self._key(key_of(unit), came)
@@ -129,21 +181,21 @@ class Typing:
 
     def _key(self, key: str, came: list[Keyed]) -> None:
         match key:
-            case "\r":
-                self._end_line(came)
+            case _ if key and key in LINE_ENDS:
+                self._end_line(came, steers=self.steers and (key == "\t") is self._tab_steers)
             case "\n" | "\x1b\r" | "\x1b\n":
                 self._add("\n", came)
             case "\x1b":
                 came.append(Keyed.STOP)
             case _ if key == SHIFT_TAB:
-                self._queue(NEXT_MODE, came)
+                self._queue(FinishedLine(text=NEXT_MODE), came)
             case "\x7f" | "\x08":
                 self._set_draft(self._draft[:-1])
             case "\x15":
                 self._set_draft([])
             case "\x17":
                 self._set_draft(list(_without_last_word(self.draft)))
-            case _ if key == "\t" or key >= " ":
+            case _ if key >= " ":
                 self._add(key, came)
             case _:
                 pass
@@ -158,18 +210,21 @@ class Typing:
     def _set_draft(self, draft: list[str]) -> None:
         self._size += len(draft) - len(self._draft)
         self._draft = draft
+        self._before_answer = min(self._before_answer, len(draft))
 
-    def _end_line(self, came: list[Keyed]) -> None:
+    def _end_line(self, came: list[Keyed], *, steers: bool) -> None:
         line = self.draft
-        if line.strip():
+        if self._times.ends_answer(line[self._before_answer :]):
+            self._set_draft(self._draft[: self._before_answer])
+        elif line.strip():
             self._set_draft([])  # even if there is no room, so that the text does not join the next line
-            self._queue(line, came)
+            self._queue(FinishedLine(text=line, steers=steers and self._is_message(line.strip())), came)
 
-    def _queue(self, line: str, came: list[Keyed]) -> None:
+    def _queue(self, line: FinishedLine, came: list[Keyed]) -> None:
         if len(self._lines) >= MOST_LINES:
             came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
             return
-        self._size += len(line)
+        self._size += len(line.text)
         self._lines.append(line)
 
 
@@ -186,6 +241,15 @@ MOST_BYTES = 4_096
 """Maximum number of bytes per read: the buffer size of the line discipline (termios(3))."""
 MOST_SHOWN = 400
 """Maximum number of typed characters shown: the end of the draft, or the beginning of a finished line."""
+ENTER_STEERS = (
+    "Enter: to the model with the next results, Tab: after this turn",
+    "Enter: with the results, Tab: later",
+)
+TAB_STEERS = (
+    "Tab: to the model with the next results, Enter: after this turn",
+    "Tab: with the results, Enter: later",
+)
+"""Effects of the keys that finish a line during a turn, in a long and a short form."""
 FULL = f"no room for more than {MOST_LINES} lines or {MOST_CHARACTERS:,} characters: what was typed last was dropped"
 _CC = 6
 """Index of the special characters in the result of tcgetattr."""
@@ -206,17 +270,27 @@ class TypeAhead:
     """Maximum seconds in total to read the rest of a paste before another reader gets the terminal."""
 
     def __init__(
-        self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
+        self,
+        stdin_fd: int,
+        *,
+        tell: Callable[[str, Sequence[str]], None],
+        stop: Callable[[], None],
+        escapes: bool = True,
+        is_message: Callable[[str], bool] = no_message,
+        tab_steers: bool = False,
+        times: TypingTimes | None = None,
     ) -> None:
-        """Use the terminal at `stdin_fd`. `escapes`: it supports bracketed paste.
+        """Use the terminal at `stdin_fd`. `escapes`: it supports bracketed paste. `times` are shared with other readers.
 
-        The reading thread calls `tell` with the text to show, and `stop` when the user presses Esc.
+        The reading thread calls `tell` with the text to show and with hints about the keys, and `stop` when the user
+        presses Esc. For `is_message` and `tab_steers` see Typing.
         """
         self._fd = stdin_fd
         self._tell = tell
         self._stop = stop
         self._escapes = escapes
-        self._typing = Typing()
+        self._times = times or TypingTimes()
+        self._typing = Typing(is_message=is_message, tab_steers=tab_steers, times=self._times)
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
         """The terminal's earlier mode, while it is changed."""
@@ -240,7 +314,7 @@ class TypeAhead:
         finally:
             self._give_terminal()
             self._look_after_no_stops()
-            self._tell("")
+            self._tell("", ())
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -254,20 +328,43 @@ class TypeAhead:
             stops = self._end()
         finally:
             self._give_terminal()
-        self._tell("")  # next to the keys of a question, typed text would look like an answer
+        with self._lock:
+            self._typing.drop_rest_of_answer()
+        self._tell("", ())  # next to the keys of a question, typed text would look like an answer
         if stops:
             self._stop()
         try:
             yield
         finally:
             if reads:
+                with self._lock:
+                    self._typing.begin_after_answer()
                 self._begin()
                 self._show()
+
+    @contextmanager
+    def steering(self) -> Iterator[None]:
+        """Let typed messages steer a turn of the model during the block."""
+        with self._lock:
+            self._typing.steers = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._typing.steers = False
 
     def take(self) -> str | None:
         """Remove and return the oldest finished line. `None` if there is none."""
         with self._lock:
             return self._typing.take()
+
+    def take_steering(self) -> str | None:
+        """Remove and return the oldest message that steers the turn. `None` if there is none."""
+        with self._lock:
+            line = self._typing.take(steering=True)
+        if line is not None:
+            self._show()
+        return line
 
     def take_draft(self) -> str:
         """Remove and return the unfinished line."""
@@ -386,9 +483,11 @@ class TypeAhead:
             return _goes_on(wake, 0)
         if ready and not self._is_ours():
             return True
-        raw = os.read(self._fd, MOST_BYTES) if ready else b""
+        raw = read_at_once(self._fd, lambda: os.read(self._fd, MOST_BYTES)) if ready else b""
         if ready and not raw:
             return False
+        if ready:
+            self._times.type()
         with self._lock:
             came = typing.feed(raw) if ready else typing.end_keys()
         self._show(full=Keyed.DROPPED in came)
@@ -403,7 +502,7 @@ class TypeAhead:
             wait = self.paste_seconds if self._typing.in_paste else self.escape_seconds
             if not select.select([self._fd], [], [], wait)[0] or not self._is_ours():
                 break
-            raw = os.read(self._fd, MOST_BYTES)
+            raw = read_at_once(self._fd, lambda: os.read(self._fd, MOST_BYTES))
             if not raw:
                 break
             with self._lock:
@@ -412,7 +511,7 @@ class TypeAhead:
     def _show(self, *, full: bool = False) -> None:
         with self._lock:
             standing = self._typing.standing
-        self._tell(FULL if full else waiting_text(standing))
+        self._tell(*((FULL, ()) if full else (waiting_text(standing), standing.keys)))
 
 
 def _goes_on(wake: int, seconds: float) -> bool:
@@ -423,9 +522,9 @@ def _goes_on(wake: int, seconds: float) -> bool:
 def waiting_text(typed: TypedText) -> str:
     """Return the waiting text in one line: the draft, or the last finished line."""
     if typed.draft:
-        waiting = f"({typed.waiting} queued) " if typed.waiting else ""
+        waiting = f"({typed.waiting} {AFTER_TURN}) " if typed.waiting else ""
         return f"{waiting}> {typed.draft[-MOST_SHOWN:]}"
     if not typed.waiting:
         return ""
     more = f" (and {typed.waiting - 1} before)" if typed.waiting > 1 else ""
-    return f"queued{more}: {typed.last[:MOST_SHOWN]}"
+    return f"{WITH_RESULTS if typed.last.steers else AFTER_TURN}{more}: {typed.last.text[:MOST_SHOWN]}"

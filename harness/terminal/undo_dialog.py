@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from harness.terminal.choices import NEXT, VIEW, Choice
-from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.choices import LEAVES_ALL, Choice
+from harness.terminal.dialog import PlainDialog, Seat
 from harness.terminal.diff_drawing import diff_rows
 from harness.terminal.keys import Event
 from harness.terminal.row_text import Row, prose, rows_of
@@ -17,31 +17,24 @@ _FILES = Choice(key="f", word="files", does="takes back the files; the conversat
 _TALK = Choice(key="c", word="conversation", does="takes back the conversation; the files stay")
 _DIFF = Choice(key="d", word="diff", does="shows the lines that would change")
 _NOTHING = Choice(key="n", word="nothing", does="leaves all as it is")
-_HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
-class UndoDialog(Dialog[UndoChoice]):
+class UndoDialog(PlainDialog[UndoChoice]):
     """Asks how far to go back; see Dialog. Taking files back requires that the whole list was seen."""
 
     def __init__(self, question: UndoQuestion, seat: Seat) -> None:
         """Use the question, and the user's devices in `seat`."""
-        super().__init__(seat, lambda _: TITLE, lambda width: tuple(_rows(question, width)), waits=_BOTH)
+        super().__init__(seat, TITLE, lambda width: tuple(_rows(question, width)), waits=_BOTH)
         self._question = question
 
     @property
-    def _notice(self) -> str:
-        return TITLE
-
-    @property
-    def _choices(self) -> Sequence[Choice]:
+    def _own_choices(self) -> Mapping[Choice, bool]:
         is_seen = self._pages.is_seen
-        works = {NEXT: bool(self._pages.rows_left), _BOTH: is_seen, _FILES: is_seen}
-        works |= dict.fromkeys((_TALK, _DIFF, _NOTHING, VIEW, _HELP), True)
-        return [choice for choice, does in works.items() if does]
+        return {_BOTH: is_seen, _FILES: is_seen, _TALK: True, _DIFF: True, _NOTHING: True}
 
     @property
     def _also(self) -> str:
-        return "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
+        return LEAVES_ALL
 
     def _end_answer(self, by: Event) -> UndoChoice:  # noqa: ARG002 - any of them leaves all as it is
         return UndoChoice.NOTHING
@@ -51,11 +44,10 @@ class UndoDialog(Dialog[UndoChoice]):
             case "n" | "esc" | "end":
                 return UndoChoice.NOTHING
             case "c":
-                return UndoChoice.CONVERSATION
-            case "y" if self._is_seen():
-                return UndoChoice.BOTH
-            case "f" if self._is_seen():
-                return UndoChoice.FILES
+                return UndoChoice.CONVERSATION if self._is_in_time() else self._rest()
+            case "y" | "f":
+                answer = UndoChoice.BOTH if key == "y" else UndoChoice.FILES
+                return answer if self._is_seen() else self._rest()
             case "d":
                 self._clear()
                 self._write(tuple(_diff_rows(self._question.diffs(), self._screen.width - 1)))

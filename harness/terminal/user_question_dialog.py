@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.terminal.answer_line import Back, Pastes, read_words
-from harness.terminal.choices import NEXT, VIEW, Choice
-from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.choices import Choice
+from harness.terminal.dialog import PlainDialog, Seat
 from harness.terminal.keys import Event, Key
 from harness.terminal.row_text import Row, prose, rows_of
 from harness.terminal.styles import Tone
@@ -16,36 +16,22 @@ TITLE = "the model asks you"
 
 _OWN_WORDS = Choice(key="r", word="reply", does="takes words of yours as the answer")
 _NONE = Choice(key="n", word="no answer", does="gives no answer: the model goes on without one")
-_HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
-class UserQuestionDialog(Dialog[UserAnswer]):
+class UserQuestionDialog(PlainDialog[UserAnswer]):
     """The dialog for a question of the model; see Dialog. A choice counts only after all rows were seen."""
 
     def __init__(self, question: UserQuestion, seat: Seat, echo: Callable[[str], None]) -> None:
         """Use the question, and the user's devices in `seat`. `echo` writes to a terminal without overwriting."""
         self._choosing = _choosing(len(question.choices))
-        super().__init__(
-            seat, lambda _: TITLE, lambda width: tuple(user_question_rows(question, width)), waits=self._choosing
-        )
+        super().__init__(seat, TITLE, lambda width: tuple(user_question_rows(question, width)), waits=self._choosing)
         self._question = question
         self._echo = echo
 
     @property
-    def _notice(self) -> str:
-        return TITLE
-
-    @property
-    def _choices(self) -> Sequence[Choice]:
-        works = {
-            NEXT: bool(self._pages.rows_left),
-            self._choosing: bool(self._question.choices) and self._pages.is_seen,
-            _OWN_WORDS: True,
-            _NONE: True,
-            VIEW: True,
-            _HELP: True,
-        }
-        return [choice for choice, does in works.items() if does]
+    def _own_choices(self) -> Mapping[Choice, bool]:
+        chooses = bool(self._question.choices) and self._pages.is_seen
+        return {self._choosing: chooses, _OWN_WORDS: True, _NONE: True}
 
     @property
     def _also(self) -> str:

@@ -88,12 +88,13 @@ def one_line(text: str) -> str:
 def visible_line(text: str, width: int = 200) -> str:
     """Return `visible(text)` on one line, with newlines and tabs as escapes, cut to `width` characters.
 
-    After a cut, `...` and the number of missing characters are appended.
+    After a cut, `...` and the number of missing characters are appended. A rest of at most that length stays.
     """
     line = one_line(text)
     if len(line) <= width:
         return line
-    return f"{line[:width]}...(+{len(line) - width} characters)"
+    more = f"...(+{len(line) - width} characters)"
+    return line if len(line) <= width + len(more) else line[:width] + more
 
 
 def suspicious(text: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from harness.limits import Limits
+from harness.process.job import Jobs
 from harness.tool_kinds import OPTIONAL_NAMES, tool_kind
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     scripts: Sequence[ScriptDeclaration] = (),
     readers: Sequence[FileReader] = (),
     changes: CommandChanges | None = None,
+    jobs: Jobs | None = None,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
@@ -60,7 +62,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     command that the user typed. `stops` returns the number of interrupts by the user since the call began; the second
     one kills at once. The full output of long commands is stored in the workspace's `outputs` folder, if it has one.
     `readers` read files that are not text for `read_file`. A file without a reader is treated as binary. `changes` finds
-    the files that commands change.
+    the files that commands change. `jobs` are the background commands of the session (default: there are none).
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -83,12 +85,14 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         on_output=on_output,
         stops=stops,
         changes=changes,
+        jobs=jobs,
     )
+    files = workspace.for_files(commands.own_temporary)
     return (
-        BashTool(workspace, commands, lend=lend),
-        ReadFileTool(workspace, limits=limits, baselines=baselines, readers=readers, commands=commands),
-        WriteFileTool(workspace, baselines=baselines, images=images),
-        EditFileTool(workspace, baselines=baselines, images=images),
+        BashTool(workspace, commands, lend=lend, temporary=commands.own_temporary),
+        ReadFileTool(files, limits=limits, baselines=baselines, readers=readers, commands=commands),
+        WriteFileTool(files, baselines=baselines, images=images),
+        EditFileTool(files, baselines=baselines, images=images),
         *_script_tools(scripts, commands),
     )
 
@@ -106,11 +110,12 @@ def optional_tools(
     *,
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
     helpers: Callable[[], Helpers | None] = lambda: None,
+    jobs: Jobs | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools of tool_kinds.OPTIONAL_TOOLS in `names` that do not need the loop.
 
     `ask` asks the user a question, and returns `None` if no user is present. `helpers` returns the runner of helpers,
-    or `None` if helpers are not available.
+    or `None` if helpers are not available. `jobs` are the background commands of the session.
     """
     tools: list[Tool] = []
     if "delegate" in names:
@@ -125,6 +130,10 @@ def optional_tools(
         from harness.tools.todo import TodoTool
 
         tools.append(TodoTool())
+    if jobs is not None and "job" in names:
+        from harness.tools.job import JobTool
+
+        tools.append(JobTool(jobs))
     return tuple(tools)
 
 

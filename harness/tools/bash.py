@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ from harness.actions import (
     Command,
     Effects,
     Facet,
+    JsonValue,
     Opaque,
     PathAccess,
     Place,
     Unconfined,
 )
 from harness.errors import ErrorCode, ToolError
+from harness.files.own_temporary import OwnTemporary, named_in
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, number, text
 from harness.gate.tool import Arguments, Neighbour, ToolOutput
@@ -44,6 +47,8 @@ MAX_ARGUMENT_BYTES = 120_000
 """Maximum size of a command passed as an argument of bash. Linux allows 131,071 bytes (execve(2), MAX_ARG_STRLEN)."""
 LEAST_SECONDS = 0.1
 MAX_JUSTIFICATION_CHARACTERS = 500
+JOB_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,31}"
+"""Pattern of the name of a background command."""
 MAX_NEW_NAMES = 8
 """Maximum number of files new to git that an approval prompt lists. The rest are counted."""
 
@@ -56,6 +61,11 @@ _DESCRIPTION = (
     "A command is confined to what it may do: one that only reads can write nothing and has no network. "
     "Returns stdout and stderr as one text and the exit status in the last line."
 )
+_BACKGROUND = (
+    " With background, the command goes on after the call, until the session ends: use it for servers and watchers. The "
+    "call returns the output of the first second; the tool job reads the new output and stops it. Later commands in the "
+    "same walls reach its ports at 127.0.0.1."
+)
 
 
 class BashRequest(Record):
@@ -65,6 +75,8 @@ class BashRequest(Record):
     cwd: PathAccess
     """The working directory."""
     seconds: float
+    background: str = ""
+    """Name of the background command. Empty for a command that ends with its call."""
     unconfined: Unconfined | None = None
     """The model's request to run unconfined. `None` for a confined run."""
     judged_on: Witness
@@ -84,11 +96,13 @@ class BashTool:
         *,
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
         own_tmpdir: bool = True,
+        temporary: Callable[[], OwnTemporary | None] = lambda: None,
     ) -> None:
         """Create the tool. `commands` starts the commands; the default is a new runner.
 
         `lend` lends the terminal to a command that the user typed and that reads keys. It returns `None` for all other
-        commands. `own_tmpdir` is false if another program runs the commands, with its own TMPDIR.
+        commands. `own_tmpdir` is false if another program runs the commands, with its own TMPDIR. `temporary` returns the
+        `/tmp` that commands have as their own, or `None` if they have that of the machine.
         """
         self._workspace = workspace
         self.root = workspace.root
@@ -96,11 +110,13 @@ class BashTool:
         self._commands = commands or CommandRunner(workspace)
         self._lend = lend
         self._own_tmpdir = own_tmpdir
+        self.temporary = temporary
+        """Returns the `/tmp` of the commands, if it is their own."""
         self.walls = self._commands.walls
         self.expect_files = self._commands.expect_files
         self.note_files = self._commands.note_files
         self.outdate_files = self._commands.outdate_files
-        self.spec = _spec(self._commands.seconds)
+        self.spec = _spec(self._commands.seconds, background=self._commands.jobs is not None)
 
     @property
     def undo(self) -> Undo:
@@ -114,7 +130,13 @@ class BashTool:
 
     def under(self, limits: Limits) -> BashTool:
         """Return a copy of the tool that also respects `limits`."""
-        return BashTool(self._workspace, self._commands.under(limits), lend=self._lend, own_tmpdir=self._own_tmpdir)
+        return BashTool(
+            self._workspace,
+            self._commands.under(limits),
+            lend=self._lend,
+            own_tmpdir=self._own_tmpdir,
+            temporary=self.temporary,
+        )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action with the parsed command. Its operands are resolved relative to its working directory.
@@ -135,14 +157,17 @@ class BashTool:
             )
         seconds = number(arguments, "timeout_s", min(DEFAULT_COMMAND_SECONDS, self._commands.seconds))
         cwd = self._folder(text(arguments, "cwd", "."))
+        background = _background(arguments)
         unconfined = _unconfined(arguments) if flag(arguments, "unconfined") else None
-        facets, judged_on = read_call(command, self._workspace, cwd, own_tmpdir=self._own_tmpdir)
+        disk = self._workspace.seen_with(named_in(command, self.temporary) if unconfined is None else None)
+        facets, judged_on = read_call(command, disk, cwd, own_tmpdir=self._own_tmpdir)
         if isinstance(facets[0], Opaque) and (complaint := syntax_complaint(command)):
             raise ToolError(f"bash: {complaint}. Nothing was run: correct the command line and send it again.")
         request = BashRequest(
             command=command,
             cwd=cwd,
             seconds=min(float(seconds), self._commands.seconds),
+            background=background,
             unconfined=unconfined,
             judged_on=judged_on,
         )
@@ -158,7 +183,10 @@ class BashTool:
             described=self.kind,
             text=command,
             cwd=cwd.real,
-            seconds=request.seconds,
+            own_tmp=disk.needs_temporary,
+            beside_servers=self._commands.jobs is not None and any(job.serves for job in self._commands.jobs.running),
+            seconds=None if background else request.seconds,
+            background=background,
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
@@ -191,7 +219,8 @@ class BashTool:
             raise ToolError(
                 "A path in this command leads to another file than when the command was checked. The command was not run."
             )
-        lending = self._lend() if self._lend is not None and neighbour is None else None
+        lends = self._lend is not None and neighbour is None and not request.background
+        lending = self._lend() if self._lend is not None and lends else None
         script = _script(request.command)
         # After `--`, bash reads a command line that begins with `-` or `+` as a command, not as options.
         words = ("-c", "--", request.command) if script is None else ("--", f"/dev/fd/{script}")
@@ -203,6 +232,8 @@ class BashTool:
             descriptors=() if script is None else (script,),
         )
         try:
+            if request.background:
+                return self._commands.begin(start, effects, request.background, action.summary, neighbour=neighbour)
             return self._commands.run(start, effects, seconds_left=seconds, lending=lending, neighbour=neighbour)
         finally:
             if script is not None:
@@ -231,6 +262,20 @@ def _unconfined(arguments: Arguments) -> Unconfined:
     return Unconfined(justification=justification)
 
 
+def _background(arguments: Arguments) -> str:
+    """Return the name of a background command. Empty for a command that ends with its call. Raises ToolError."""
+    name = text(arguments, "name", "")
+    if not flag(arguments, "background"):
+        if name:
+            raise ToolError("name is for background commands: send background: true with it, or leave it out.")
+        return ""
+    if not re.fullmatch(JOB_NAME, name):
+        raise ToolError(
+            "background needs a name for the tool job: at most 32 letters, digits, dots, _ and -, such as dev."
+        )
+    return name
+
+
 def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
     """Return the preview for the user. INVARIANT: the lines after the command come from harness, whatever the command
     contains.
@@ -238,7 +283,11 @@ def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
     lines = [visible(request.command), *_new_to_git(facets)]
     if request.unconfined is not None:
         lines.append(f"UNCONFINED, because (the model says): {visible_line(request.unconfined.justification, 1000)}")
-    lines += [f"cwd: {visible_line(request.cwd.names[-1], 4096)}", f"timeout: {request.seconds:g} s"]
+    lines.append(f"cwd: {visible_line(request.cwd.names[-1], 4096)}")
+    if request.background:
+        lines.append(f"in the background as {request.background}: it keeps running until the session ends")
+    else:
+        lines.append(f"timeout: {request.seconds:g} s")
     return "\n".join(lines)
 
 
@@ -274,10 +323,23 @@ def _script(command: str) -> int | None:
     return script
 
 
-def _spec(seconds: float) -> ToolSpec:
+_BACKGROUND_ARGUMENTS: Mapping[str, JsonValue] = {
+    "background": {
+        "type": "boolean",
+        "description": "Let the command go on after the call. timeout_s does not end it then.",
+    },
+    "name": {
+        "type": "string",
+        "description": "With background: a short name for the tool job, such as dev.",
+        "maxLength": 32,
+    },
+}
+
+
+def _spec(seconds: float, *, background: bool) -> ToolSpec:
     return ToolSpec(
         name=BASH.name,
-        description=_DESCRIPTION,
+        description=f"{_DESCRIPTION}{_BACKGROUND if background else ''}",
         parameters={
             "type": "object",
             "properties": {
@@ -307,6 +369,7 @@ def _spec(seconds: float) -> ToolSpec:
                     "description": "With unconfined: what the command needs that it cannot have confined, for the person.",
                     "maxLength": MAX_JUSTIFICATION_CHARACTERS,
                 },
+                **(_BACKGROUND_ARGUMENTS if background else {}),
             },
             "required": ["command"],
             "additionalProperties": False,

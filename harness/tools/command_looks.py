@@ -107,12 +107,13 @@ class CommandLooks:
         """Note the files right before a command. `denied` match the files whose content is never stored."""
         self._denied.match(denied)
         self.stop_looking()
-        root = self._watch.root
-        history, noted = local_history(root), self._watch.note(fresh_seconds=FRESH_SECONDS)
+        noted = self._watch.note(fresh_seconds=FRESH_SECONDS)
+        histories = {folder: local_history(folder) for folder in (self._watch.root, *self._watch.repositories)}
 
         def compare() -> Mapping[str, JsonValue]:
             changes = noted.compared()
-            return recorded(changes, history_changed=local_history(root) != history)
+            history_changed = any(local_history(folder) != before for folder, before in histories.items())
+            return recorded(changes, history_changed=history_changed)
 
         return compare
 

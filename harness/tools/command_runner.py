@@ -1,4 +1,7 @@
-"""Runs commands behind their walls to their end and describes the results, for every tool that starts commands."""
+"""Runs commands behind their walls and describes the results, for every tool that starts commands.
+
+A command runs to its end (`run`), or goes on in the background as a job of the session (`begin`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Effects, Enforcement
+from harness.actions import Effects, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.tool import CompareFiles, Neighbour, ToolOutput
@@ -19,6 +22,8 @@ from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus
 from harness.policy.policy import Policy
 from harness.policy.walls_here import Undo
+from harness.process.capture import Capture, Live, OutputFolder, ReadableOutput, Spill, result_characters
+from harness.process.ended import CommandEnding, Ended
 from harness.process.environment import (
     at_a_terminal,
     cache_variables,
@@ -26,6 +31,7 @@ from harness.process.environment import (
     unasked_variables,
     walled_variables,
 )
+from harness.process.job import END_SECONDS, BackgroundJob, Jobs, Stopper
 from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
@@ -34,9 +40,9 @@ from harness.tools.command_walls import CommandWalls, HeldTo, left_out_in_words,
 
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
+    from harness.files.own_temporary import OwnTemporary
     from harness.files.protected_places import ProtectedPlaces
-    from harness.process.capture import Capture, Live, OutputFolder
-    from harness.process.command import Ended, Pace
+    from harness.process.command import Pace, TakesOutput
     from harness.process.lent_terminal import LentTerminal
     from harness.sandbox.confinement import Confinement
     from harness.tools.command_changes import CommandChanges
@@ -45,6 +51,9 @@ if TYPE_CHECKING:
 NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
 MAX_NAMES = 10
 """Maximum number of processes named in a note."""
+FIRST_SECONDS = 1.0
+"""Seconds of a background command that its call waits for: most mistakes of a server show in this time."""
+IN_BACKGROUND = "[to keep a program running, run it as a command of its own with background: true, without &]"
 
 
 class CommandStart(Record):
@@ -82,6 +91,7 @@ class CommandRunner:
         stops: Callable[[], int] | None = None,
         pace: Pace | None = None,
         changes: CommandChanges | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
         """Prepare to run commands in `workspace`.
 
@@ -91,7 +101,8 @@ class CommandRunner:
         places; if it is `None`, no content is stored. `outputs` stores the full text of shortened output. `on_output`
         receives output, ten times per second. `stops` returns the number of interrupts by the user since the call
         began; the second one kills at once. `pace` limits the steps of ending a command. `changes` finds the files that
-        commands change; if it is `None`, they are not looked for.
+        commands change; if it is `None`, they are not looked for. `jobs` are the background commands of the session; if
+        it is `None`, there can be none.
         """
         self.workspace = workspace
         self.limits = limits
@@ -109,6 +120,8 @@ class CommandRunner:
         self._stops = stops
         self._pace = pace
         self._changes = changes
+        self.jobs = jobs
+        """The background commands of the session. `None` if there can be none."""
 
     @cached_property
     def places(self) -> ProtectedPlaces:
@@ -131,6 +144,7 @@ class CommandRunner:
             stops=self._stops,
             pace=self._pace,
             changes=self._changes,
+            jobs=self.jobs,
         )
 
     @property
@@ -138,14 +152,33 @@ class CommandRunner:
         """The changes by commands that undo can take back."""
         return Undo(missing="changes by commands are not kept") if self._changes is None else self._changes.undo
 
+    def own_temporary(self) -> OwnTemporary | None:
+        """Return the `/tmp` of the commands. `None` if they have that of the machine."""
+        return self.walls.own_temporary(self._temporary.path, self.environment["PATH"].split(":"))
+
     def expect_files(self, effects: Effects, policy: Policy) -> None:
         """Prepare for `note_files` during a question (see gate.tool.ChangingTool)."""
         if self._changes is not None:
             self._changes.expect(effects, policy)
 
     def note_files(self, effects: Effects, policy: Policy) -> CompareFiles | None:
-        """Note the files of the workspace right before a command (see gate.tool.ChangingTool)."""
-        return None if self._changes is None else self._changes.note(effects, policy)
+        """Note the files of the workspace right before a command (see gate.tool.ChangingTool).
+
+        INVARIANT: what a background command changes between two calls never counts as a change by the later call.
+        """
+        if self._changes is None:
+            return None
+        writing = frozenset(self.jobs.writing) if self.jobs is not None else frozenset[str]()
+        if writing:
+            self._changes.outdate()
+        compare = self._changes.note(effects, policy)
+        return None if compare is None else partial(self._compared, compare, writing)
+
+    def _compared(self, compare: CompareFiles, writing: frozenset[str]) -> Mapping[str, JsonValue]:
+        """Return the changes, with the names of the background commands that could write at the same time."""
+        changes = compare()
+        names = writing.union(self.jobs.writing) if self.jobs is not None else writing
+        return {**changes, "beside": list[JsonValue](sorted(names))} if names else changes
 
     def outdate_files(self) -> None:
         """Make the next `note_files` look again (see gate.tool.ChangingTool)."""
@@ -166,50 +199,106 @@ class CommandRunner:
         It takes at most `seconds_left`, the remaining time of the run. `lending` lends it the user's terminal. With
         `neighbour`, it runs in parallel with others, on any thread. Raises ToolError if it cannot start or be confined.
         """
-        # Late imports: a call that is refused, or that another agent runs, needs none of these modules.
-        from harness.process.capture import Capture, result_characters
-
         if seconds_left is not None and seconds_left < start.seconds:
             start = replace(start, seconds=round(seconds_left, 1), cut_by=", when the time of the run was over")
         spill = self._outputs.spill() if self._outputs is not None and lending is None else None
-        capture = Capture(result_characters(self.limits), spill)
+        capture = self._capture(spill)
         try:
             with lending or nullcontext() as lent:
-                result, walls, network = self._run(start, effects, capture, lent, neighbour)
-            output = _output(start, capture, result, walls, effects, lent=lent is not None)
+                result, walls, network = self._run(
+                    start,
+                    effects,
+                    capture,
+                    lent=lent,
+                    live=lent or self._live(neighbour),
+                    stops=self._stops if neighbour is None else neighbour.stops,
+                )
+            output = _output(start, capture, result, walls, effects, lent=lent is not None, stays=self.jobs is not None)
             return _with_network(output, effects, network)
-        except NotConfinedError as error:
-            raise ToolError(f"Cannot confine {start.noun}, which was not run: {error.strerror}.") from None
         except OSError as error:
-            raise ToolError(f"Cannot start {start.noun}: {error.strerror or error}.") from None
+            raise _not_started(start, error) from None
         finally:
             if spill is not None:
                 spill.close()
+
+    def begin(
+        self, start: CommandStart, effects: Effects, name: str, command: str, *, neighbour: Neighbour | None = None
+    ) -> ToolOutput:
+        """Start a command in the background within `effects`. Return its output after FIRST_SECONDS, or its end.
+
+        `name` is its name among the jobs of the session, and `command` its text in one line. Raises ToolError if it cannot
+        start or be confined.
+        """
+        if self.jobs is None:
+            raise ToolError("Nothing can run in the background here.")
+        ends: list[tuple[Ended, HeldTo | None, CommandNetwork | None]] = []
+
+        def work(job: BackgroundJob) -> Ended:
+            end = self._run(start, effects, job.output, stops=job.stops, on_start=job.note_start)
+            ends.append(end)
+            if end[2] is not None:
+                job.facts = end[2].fields
+            return end[0]
+
+        call = None if neighbour is None else neighbour.call
+        serves = self.walls.has_namespaces and not (effects.network or effects.hosts)
+        job = self.jobs.start(name, command, work, writes=effects.may_write, serves=serves, call=call)
+        try:
+            job.wait(FIRST_SECONDS)
+        except BaseException:
+            job.stop(Stopper.PERSON)
+            job.wait(END_SECONDS)
+            raise
+        goes_on = job.is_running  # looked up before the output is read, so that the last output is not lost
+        capture = self._capture()
+        capture.add(job.read().encode())
+        if goes_on:
+            notes = [
+                f"[{name} runs in the background until the session ends; read its new output and stop it with job]"
+            ]
+            if not (effects.network or serves):
+                reason = "it has a network of its own" if effects.hosts else "no network can be shared on this machine"
+                notes.append(f"[other calls cannot reach its ports: {reason}]")
+            return _still_running(capture, name, notes)
+        self.jobs.forget(job)
+        if isinstance(job.error, OSError):
+            raise _not_started(start, job.error) from None
+        if job.error is not None:
+            raise job.error
+        result, walls, network = ends[0]
+        return _with_network(_output(start, capture, result, walls, effects, lent=False), effects, network)
+
+    def _capture(self, spill: Spill | None = None) -> Capture:
+        """Return a collector of output within the limits. `spill` gets all of an output that is too long."""
+        return Capture(result_characters(self.limits), spill)
 
     def _run(
         self,
         start: CommandStart,
         effects: Effects,
-        capture: Capture,
-        lent: LentTerminal | None,
-        neighbour: Neighbour | None,
+        output: TakesOutput,
+        *,
+        lent: LentTerminal | None = None,
+        live: Live | LentTerminal | None = None,
+        stops: Callable[[], int] | None,
+        on_start: Callable[[], None] | None = None,
     ) -> tuple[Ended, HeldTo | None, CommandNetwork | None]:
         """Run a command to its end, within walls unless it runs unconfined. Raises ToolError and OSError.
 
         Return its end, the enforced confinement, and its separate network; the last two may be `None`. A command on a
-        lent terminal has no time limit, as it waits for the user.
+        lent terminal has no time limit, as it waits for the user. `live`, `stops` and `on_start` are those of `run_group`.
         """
         from harness.process.command import STANDARD_PACE, run_group
 
-        bash = find_bash(self.environment["PATH"].split(":"))
+        programs = self.environment["PATH"].split(":")
+        bash = find_bash(programs)
         if not bash:
             raise ToolError(f"Cannot start {start.noun}: bash was not found.")
-        programs = self.environment["PATH"].split(":")
         confinement = self.walls.confinement(
             effects,
             self._temporary.path,
             self._protected(effects),
-            terminal=lent is not None,
+            terminal="" if lent is None else os.ttyname(lent.far),
             by_host=True,
             programs=programs,
         )
@@ -235,16 +324,23 @@ class CommandRunner:
             result = run_group(
                 launch,
                 seconds=start.seconds if lent is None else math.inf,
-                output=capture,
-                live=lent or self._live(neighbour),
-                stops=self._stops if neighbour is None else neighbour.stops,
+                output=output,
+                live=live,
+                stops=stops,
                 pace=self._pace or STANDARD_PACE,
+                on_start=on_start,
             )
             if network is not None:
                 network.close()
             if confinement is None:
                 return result, None, network
-            return result, HeldTo(walls=confinement.walls, gaps=confinement.gaps, by_rule=effects.hold), network
+            held_to = HeldTo(
+                walls=confinement.walls,
+                gaps=confinement.gaps,
+                has_own_tmp=confinement.has_own_tmp,
+                by_rule=effects.hold,
+            )
+            return result, held_to, network
         finally:
             if network is not None:
                 network.close()
@@ -261,8 +357,6 @@ class CommandRunner:
 
         With `neighbour`, output is passed on in the order of the calls.
         """
-        from harness.process.capture import Live
-
         if self._on_output is None:
             return None
         return Live(self._on_output if neighbour is None else partial(neighbour.in_turn, self._on_output))
@@ -308,24 +402,31 @@ def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork 
     return replace(
         output,
         content=f"{body}{newline}" + "\n".join((*notes, last_line)),
-        extra={} if network is None else network.fields,
+        extra=output.extra if network is None else {**output.extra, **network.fields},
     )
 
 
 def _output(
-    start: CommandStart, capture: Capture, result: Ended, held_to: HeldTo | None, effects: Effects, *, lent: bool
+    start: CommandStart,
+    capture: Capture,
+    result: Ended,
+    held_to: HeldTo | None,
+    effects: Effects,
+    *,
+    lent: bool,
+    stays: bool = False,
 ) -> ToolOutput:
     """Return the result of a command.
 
     `held_to` is the confinement that the kernel enforced. With `lent`, the command had the user's terminal. Its output
-    there is only for the user, and left out of the result.
+    there is only for the user, and left out of the result. `stays` tells whether commands can run in the background.
     """
-    from harness.process.capture import ReadableOutput
-
     printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
     body = printed.text or "(no output)"
     status, exit_code, last_line = _end_of(start, result)
-    notes = _notes(result)
+    notes, jobs = _notes(result), _jobs_ended(result)
+    if jobs and stays:
+        notes.append(IN_BACKGROUND)
     if effects.left_out:
         notes.append(
             f"[{left_out_in_words(effects)}; a program that cannot open them may end with an error, and `&&` behind it stops]"
@@ -340,18 +441,42 @@ def _output(
         truncated=printed.truncated,
         printed=printed.text,
         terminal=lent,
+        extra={"jobs_ended": jobs} if jobs else {},
     )
+
+
+def _still_running(capture: Capture, name: str, notes: Sequence[str]) -> ToolOutput:
+    """Return the result of a call whose command goes on in the background."""
+    printed = capture.readable()
+    body = (printed.text or "(no output yet)").removesuffix("\n")
+    return ToolOutput(
+        content="\n".join((body, *notes)),
+        output_bytes=capture.total,
+        truncated=printed.truncated,
+        printed=printed.text,
+        extra={"background": name},
+    )
+
+
+def _not_started(start: CommandStart, error: OSError) -> ToolError:
+    """Return the error of a command that could not be confined or started."""
+    if isinstance(error, NotConfinedError):
+        return ToolError(f"Cannot confine {start.noun}, which was not run: {error.strerror}.")
+    return ToolError(f"Cannot start {start.noun}: {error.strerror or error}.")
+
+
+def _jobs_ended(result: Ended) -> int:
+    """Return the number of processes that were left running by a command that had ended, and were ended with its call."""
+    by_itself = (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN)
+    return len(result.terminated) if result.ending in by_itself else 0
 
 
 def _notes(result: Ended) -> list[str]:
     """Return notes about processes that the command left running."""
-    from harness.process.command import CommandEnding
-
     notes = []
-    if result.terminated and result.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
-        is_single = len(result.terminated) == 1
-        subject = "1 background process was" if is_single else f"{len(result.terminated)} background processes were"
-        have = "has" if is_single else "have"
+    if jobs := _jobs_ended(result):
+        subject = "1 background process was" if jobs == 1 else f"{jobs} background processes were"
+        have = "has" if jobs == 1 else "have"
         notes.append(f"[{subject} still running and {have} been terminated: {_names(result.terminated)}]")
     if result.surviving:
         is_single = len(result.surviving) == 1
@@ -370,8 +495,6 @@ def _end_of(start: CommandStart, result: Ended) -> tuple[ResultStatus, int | Non
 
     The exit code of a killed shell is 128 plus the number of the signal, as shells report it for their children.
     """
-    from harness.process.command import CommandEnding
-
     seconds = f"{result.seconds:.1f} s"
     match result.ending:
         case CommandEnding.EXITED:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
+from harness.files.own_temporary import OwnTemporary
 from harness.files.repository import changed_files, git_folders, git_top, tracked_from
 from harness.files.workspace import Workspace
-from harness.paths import is_within
-from harness.policy.opened_places import opens_place
+from harness.paths import is_within, is_within_any
+from harness.policy.opened_places import held_places
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.policy.walls_here import WallsHere
@@ -32,16 +32,18 @@ from harness.sandbox import (
     describe,
     enforces,
     hides_where_it_may_write,
+    known_no_namespaces,
     prepare,
     probe,
     why_no_namespaces,
 )
-from harness.sandbox.walls import TEMPORARY, Walls
+from harness.sandbox.walls import TEMPORARY, Walls, covered_places
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.files.hard_links import HardLinks
     from harness.files.tree_listing import ListedTree, TreeListing
+    from harness.process.own_code import OwnCode
     from harness.tools.forbidden_files import ForbiddenFiles
 
 
@@ -50,7 +52,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 UNBOUND = "none"
 """Start of the level of confinement on a machine without walls."""
 WORKSPACE = "the workspace"
-OPENED = "open as a whole, to make or remove names there"
+OPENED = "fully writable, so that files can be made and removed there"
 """Note on folders that are fully writable. Landlock cannot permit single names in a folder."""
 MAX_TOLD = 5
 """Maximum number of paths of one kind in a note."""
@@ -65,7 +67,7 @@ NOT_LOOKED_FOR = (
     f"a hidden file has other names (hard links) that cannot all be found: there are more than {MOST_LOOKED_AT:,} files, or "
     "a folder that cannot be listed"
 )
-CLOSED = "cannot be written, for the folder stays closed"
+CLOSED = "cannot be made, because its folder stays read-only"
 _IN_WORKSPACE = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
 _LEADS_TO_OTHERS = ("commondir", "gitdir")
@@ -84,17 +86,13 @@ CONTAINER_HINT = (
 class CommandWalls:
     """The walls around the commands of one workspace."""
 
-    def __init__(
-        self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None, by_host: bool = True
-    ) -> None:
+    def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
         """Store the arguments. `hide` are absolute paths to hide in addition to those of the policy.
 
-        If `machine` is `None`, the features of this machine are tested at the first use. `by_host` is false if the
-        caller cannot give commands a separate network.
+        If `machine` is `None`, the features of this machine are tested at the first use.
         """
         self._workspace = workspace
         self._hide = tuple(hide)
-        self._may_limit_hosts = by_host
         self._given_machine = machine
         self._forbidden_cache: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
 
@@ -119,9 +117,18 @@ class CommandWalls:
         """Whether this machine can prevent commands from writing and from using the network."""
         return enforces(self._machine)
 
+    @property
+    def has_namespaces(self) -> bool:
+        """Whether commands get namespaces of their own, as far as that was tested."""
+        return known_no_namespaces(self._machine) == ""
+
+    def limits_hosts(self, effects: Effects) -> bool:
+        """Return whether a command gets a separate network, since it may reach only some hosts."""
+        return bool(effects.hosts) and not effects.network and self._by_host
+
     @cached_property
     def _by_host(self) -> bool:
-        return self._may_limit_hosts and not why_no_namespaces(self._machine)
+        return not why_no_namespaces(self._machine)
 
     @cached_property
     def level(self) -> str:
@@ -158,13 +165,13 @@ class CommandWalls:
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         hides = hides_where_it_may_write(self._machine)
         notes = (
-            ("not hidden", [] if hides else [p for p in walls.hide if _is_in_any(p, walls.write)]),
+            ("not hidden", [] if hides else [p for p in walls.hide if is_within_any(p, walls.write)]),
             (OPENED, [path for path in walls.write if path not in named_paths and path not in trees]),
-            (CLOSED, [path for path in effects.named_paths if not _is_in_any(path, walls.write)]),
+            (CLOSED, [path for path in effects.named_paths if not is_within_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             (
                 "not protected",
-                [] if hides else [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)],
+                [] if hides else [p for p in effects.keep if is_within_any(p, walls.write) and os.path.lexists(p)],
             ),
         )
         root = self._workspace.root
@@ -186,7 +193,7 @@ class CommandWalls:
         walls = WallsHere(
             root=root,
             confines=False,
-            hides=not _is_in_any(root, _NO_PLACES),
+            hides=not is_within_any(root, _NO_PLACES),
             holds=hides_where_it_may_write(self._machine),
             by_host=self._by_host,
         )
@@ -246,7 +253,7 @@ class CommandWalls:
         temporary: Callable[[], str],
         hold: Sequence[str] = (),
         *,
-        terminal: bool = False,
+        terminal: str = "",
         by_host: bool = False,
         programs: Sequence[str] = (),
     ) -> Confinement | None:
@@ -255,10 +262,10 @@ class CommandWalls:
         The thread that starts the command enters the walls.
 
         `hold` are the absolute paths of protected places, to keep unchanged as far as these walls can. `temporary`
-        returns the folder for temporary files of commands that may write, and may create it. `terminal` means that
-        the standard streams are a separate terminal. `by_host` means that a command that may reach only some hosts
-        gets a separate network from the caller; otherwise it reaches no host. `programs` are the folders of PATH,
-        which stay readable. Missing folders that a rule grants are created.
+        returns the folder for temporary files of commands that may write, and may create it. `terminal` is the path of
+        the separate terminal that is its standard streams, if any. `by_host` means that a command that may reach only
+        some hosts gets a separate network from the caller; otherwise it reaches no host. `programs` are the folders of
+        PATH, which stay readable. Missing folders that a rule grants are created.
 
         Raises ToolError if required walls cannot be enforced, and NotConfinedError if the system refuses them.
         """
@@ -285,8 +292,9 @@ class CommandWalls:
                 walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
             walls = self._keeping_code(walls)
             walls, unfound = self.by_every_name(walls, required=required)
-            apart = by_host and bool(effects.hosts) and not effects.network and self._by_host
-            walls = replace(walls, terminal=terminal, own_network=apart, readable=self._readable(programs))
+            apart = by_host and self.limits_hosts(effects)
+            walls = replace(walls, terminal=bool(terminal), console=terminal)
+            walls = replace(walls, own_network=apart, readable=self._readable(programs))
             confinement = prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"The command cannot be confined, and was not run: {error}.") from None
@@ -305,6 +313,21 @@ class CommandWalls:
             raise ToolError(f"The policy requires the walls of commands, and {NOT_LOOKED_FOR}.")
         return walls.hiding(other_names.paths), () if other_names.is_whole else (NOT_LOOKED_FOR,)
 
+    def own_temporary(self, folder: Callable[[], str], programs: Sequence[str]) -> OwnTemporary | None:
+        """Return the `/tmp` of the commands of a session. `None` if they have that of the machine.
+
+        `folder` returns the session's folder for temporary files, and may create it. `programs` are the folders of PATH.
+        """
+        if not self.confines or why_no_namespaces(self._machine):
+            return None
+        outputs = self._workspace.outputs
+        paths = (*self._readable(programs), *self._workspace.skills, *([] if outputs is None else [outputs]))
+        visible = [path for path in paths if is_within_any(path, TEMPORARY) and os.path.lexists(path)]
+        try:
+            return OwnTemporary(places=covered_places(), folder=folder(), visible_paths=tuple(dict.fromkeys(visible)))
+        except OSError:
+            return None
+
     def _readable(self, programs: Sequence[str]) -> tuple[str, ...]:
         """Return the paths that a command may read although it sees nothing else below `/tmp`.
 
@@ -316,7 +339,12 @@ class CommandWalls:
             root,
         )
         paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), sys.prefix, _PACKAGE, *programs)
-        return (top, root, *dict.fromkeys(map(os.path.realpath, paths)))
+        return (top, root, *self._workspace.added, *dict.fromkeys(map(os.path.realpath, paths)))
+
+    def own_environment(self, walls: Walls) -> str:
+        """Return harness's own Python environment if it is in a writable folder, and these walls can protect it."""
+        environment = _own_code().environment_within(walls.write)
+        return environment if environment and hides_where_it_may_write(self._machine) else ""
 
     def _keeping_code(self, walls: Walls) -> Walls:
         """Return walls that also keep harness's own Python environment unchanged, if they can.
@@ -325,14 +353,16 @@ class CommandWalls:
         """
         if walls.reader:
             return walls
-        from harness.process.own_code import own_code
-
-        code = own_code()
-        environment = code.environment_within(walls.write)
-        kept_path = environment if environment and hides_where_it_may_write(self._machine) else ""
+        kept_path, code = self.own_environment(walls), _own_code()
         outside = any(not is_within(path, self._workspace.root) for path in walls.write)
         _note_code(None if outside and code.has_other_names() else walls.write, kept_path)
         return replace(walls, keep=(*walls.keep, kept_path)) if kept_path else walls
+
+
+def _own_code() -> OwnCode:
+    from harness.process.own_code import own_code
+
+    return own_code()
 
 
 def _note_code(write: Sequence[str] | None, kept_path: str = "") -> None:
@@ -340,10 +370,8 @@ def _note_code(write: Sequence[str] | None, kept_path: str = "") -> None:
 
     Then wait until the guard process has loaded its code.
     """
-    from harness.process.own_code import own_code
-
-    own_code().note_before(write, kept_path)
-    if own_code().is_noted:
+    _own_code().note_before(write, kept_path)
+    if _own_code().is_noted:
         from harness.process.guard import guard
 
         guard().wait_until_loaded()
@@ -382,14 +410,14 @@ def walls_for(
     trees = [
         path
         for entry in effects.granted
-        if (path := _granted(entry, workspace)) and os.path.lexists(path) and not _is_in_any(path, write_protected)
+        if (path := _granted(entry, workspace)) and os.path.lexists(path) and not is_within_any(path, write_protected)
     ]
     entries = frozenset(effects.entries)
     named_paths = [
         path
         for name in effects.named_paths
         for path in _writable_places(name, workspace, entry=name in entries)
-        if not _is_in_any(path, trees)  # bubblewrap would mount it separately, and then it could not be moved
+        if not is_within_any(path, trees)  # bubblewrap would mount it separately, and then it could not be moved
     ]
     write = [path for path in (*trees, *named_paths) if not _holds_any(path, effects.keep, workspace)]
     # Skip missing paths: resolving some thirty names takes longer than setting up the walls.
@@ -397,20 +425,20 @@ def walls_for(
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
     hide = (*hide, *(os.path.join(workspace.root, name) for name in effects.left_out))
     hidden = dict.fromkeys((*by_policy, *(os.path.realpath(path) for path in hide if os.path.lexists(path))))
-    if effects.left_out and any(path == "/" or _is_in_any(path, _NO_PLACES) for path in hidden):
+    if effects.left_out and any(path == "/" or is_within_any(path, _NO_PLACES) for path in hidden):
         raise ToolError("What a rule denies to read leads to a device, and cannot be hidden. Nothing was run.")
     if effects.shows_tracked:
         visible_paths = _unchanged_tracked(workspace.root, [path for path in hidden if is_within(path, workspace.root)])
         hidden = {path: None for path in hidden if path not in visible_paths}
     else:
         visible_paths = frozenset()
-    skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
+    skills = (path for path in workspace.skills if not is_within_any(path, by_policy))
     repositories = list(_repositories([path for path in write if not is_within(path, workspace.root)], write))
     obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
-        hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
+        hide=tuple(path for path in hidden if path != "/" and not is_within_any(path, _NO_PLACES)),
         show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills, *sorted(visible_paths)),
         keep=(
             *(real for path in write_protected if is_within(real := os.path.realpath(path), workspace.root)),
@@ -418,11 +446,13 @@ def walls_for(
         ),
         hold=(
             *(f"{path}/{name}" for path in repositories for name in _LEADS_TO_OTHERS),
-            *(path for path in hold if not opens_place(effects.changes, path.removeprefix(f"{workspace.root}/"))),
+            *held_places(hold, workspace.root, effects.changes, writes_git=effects.writes_git),
         ),
         unix_sockets=effects.sockets,
         needed_socket=effects.sockets,
-        temporary=None if temporary is None or effects.looks_only else temporary(),
+        temporary=None if temporary is None or (effects.looks_only and not effects.own_tmp) else temporary(),
+        own_tmp=effects.own_tmp,
+        meets_servers=effects.meets_servers,
     )
 
 
@@ -450,7 +480,7 @@ def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
                     (read_small(f"{path}/{name}/gitdir", 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
                 )
                 tree = os.path.join(path, name, link)
-                if os.path.lexists(tree) and not _is_in_any(tree, write):
+                if os.path.lexists(tree) and not is_within_any(tree, write):
                     yield f"{path}/{name}"
 
 
@@ -528,24 +558,12 @@ def _is_too_much(folder: str, workspace: Workspace) -> bool:
     if folder == workspace.root:
         return False
     holds = any(is_within(place, folder) for place in (workspace.root, workspace.home))
-    return holds or _is_in_any(folder, _NO_PLACES)
-
-
-def _is_in_any(path: str, folders: Sequence[str]) -> bool:
-    """Return whether an absolute path is one of the folders or below one."""
-    return any(is_within(path, folder) for folder in folders)
+    return holds or is_within_any(folder, _NO_PLACES)
 
 
 def _is_held(path: str, folders: Sequence[str]) -> bool:
     """Return whether a file is writable, but cannot be moved or removed, because its folder is not writable."""
-    return _is_in_any(path, folders) and not _is_in_any(os.path.dirname(path), folders)
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    return is_within_any(path, folders) and not is_within_any(os.path.dirname(path), folders)
 
 
 MAX_PLACES = 8
@@ -573,6 +591,7 @@ _UNCHANGEABLE = regex(
 )
 """Errors of a program that replaces a mounted file or folder, writes a read-only one, or moves a file into one."""
 _BETWEEN_WORDS = regex(r"[\s'\"`:;,()\[\]]+")
+_MISSING_IN_TMP = regex(r"/tmp/.*(?:No such file|ENOENT|[Nn]ot found)|(?:No such file|ENOENT).*/tmp/")  # noqa: S108 - a name
 _TERMINAL = regex(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
 _MEMORY = regex(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
 _COMPLAINT = regex(
@@ -589,6 +608,8 @@ class HeldTo(Record):
     walls: Walls
     gaps: tuple[str, ...]
     """Parts that were requested but are not enforced, one sentence each."""
+    has_own_tmp: bool = False
+    """Whether its `/tmp` is the session's own."""
     by_rule: tuple[str, ...] = ()
     """Absolute paths of `walls.keep` that a rule of the policy forbids to write, or asks about."""
 
@@ -607,6 +628,8 @@ def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
             f"[confined: it may write {_places(held_to.walls)}; a refused write or a hidden file may come from that]"
         )
     notes += _notes_on_places(output, held_to)
+    if held_to.has_own_tmp and _MISSING_IN_TMP.search(output):
+        notes.append("[confined: /tmp is the session's own: only files that calls of this session left are there]")
     if not held_to.walls.internet and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
     if failed and _TERMINAL.search(output):
@@ -622,7 +645,7 @@ def _notes_on_places(output: str, held_to: HeldTo) -> Iterator[str]:
     """Yield notes on the write-protected and hidden paths that error messages name, each with what would open them."""
     lines = [line for line in output.splitlines() if _UNCHANGEABLE.search(line)][-MAX_PLACES:]
     walls = held_to.walls
-    closed_paths = [path for path in (*walls.keep, *walls.hide) if lines and _is_in_any(path, walls.write)]
+    closed_paths = [path for path in (*walls.keep, *walls.hide) if lines and is_within_any(path, walls.write)]
     named_paths = {path for line in lines for path in _named_in(line, closed_paths, walls.write)}
     protected = named_paths.difference(held_to.by_rule, walls.hide)
     for paths, state, way in (
@@ -646,7 +669,7 @@ def _named_in(line: str, paths: Sequence[str], write: Sequence[str]) -> Sequence
     for word in filter(None, (word.removeprefix("./").rstrip("/.") for word in _BETWEEN_WORDS.split(line))):
         for path in paths:
             word_paths = (os.path.join(folder, word) for folder in write)
-            below = [place for place in word_paths if _is_in_any(place, write) and place not in write]
+            below = [place for place in word_paths if is_within_any(place, write) and place not in write]
             is_around = any(is_within(path, place) or is_within(place, path) for place in below)
             if is_around or path.endswith(f"/{word}"):
                 lengths[path] = max(len(word), lengths.get(path, 0))
@@ -664,3 +687,11 @@ def _places(walls: Walls) -> str:
 def is_unbound(level: str) -> bool:
     """Return whether commands run without walls, by a `level` of `CommandWalls`."""
     return level.partition(":")[0].strip() == UNBOUND
+
+
+def confinement_words(level: str) -> str:
+    """Return a line for users about the confinement of commands, by a `level` of `CommandWalls`."""
+    if not is_unbound(level):
+        return f"walls: the kernel confines each command ({level})"
+    reason = level.partition(":")[2].strip()
+    return f"walls: NONE, a command can do all that you can{f' ({reason})' if reason else ''}"

@@ -124,7 +124,8 @@ def test_writing_helper_returns_its_changes_as_a_patch(program: Program, tmp_pat
     assert "+new" in told
     (helper,) = json.loads(ended.out)["helpers"]
     assert f"the patch is kept in {helper['patch']}" in told
-    assert f"; nothing is applied, its changes are in {helper['patch']}" in ended.err
+    assert "; nothing is applied, the next line does it" in ended.err
+    assert f"\n  git apply {helper['patch']}\n" in ended.err
     assert run_git(program.workspace, "apply", "--check", helper["patch"]).stderr == ""
     assert not any(temporary.iterdir()), "the copy is gone"
     assert run_git(program.workspace, "worktree", "list").stdout.count("\n") == 1

@@ -17,11 +17,12 @@ import pytest
 from program import made_program
 from rows import all_rows
 from run_scene import wait_until
+from screen_scene import ENTER_KEY
 from talking import Talking
 
 from harness.actions import JsonValue
 from harness.app.command_line import command
-from harness.app.resume import Carried, carried_lines
+from harness.app.resume import Carried
 from harness.app.sessions import LoggedSession, SessionOutline
 from harness.history import History
 from harness.log.clocks import timestamp
@@ -80,7 +81,7 @@ AT_THE_PROMPT = r"\x1b\[\?12l\x1b\[\?25h"
 def typed(child: Talking, line: str) -> None:
     """Type a line once the prompt waits."""
     child.expect(AT_THE_PROMPT)
-    child.send(f"{line}\r")
+    child.send(line + ENTER_KEY)
 
 
 def leave(child: Talking) -> None:
@@ -160,6 +161,30 @@ class TestList:
         assert (done.code, done.out.startswith("no session in ")) == (0, True)
 
 
+class TestDelete:
+    def test_log_is_removed_and_its_tombstone_stays(self, program: Program, policy: str) -> None:
+        first = run(program, policy, "one", Reply(text="first"))
+        second = run(program, policy, "two", Reply(text="second"))
+        (log, other) = program.logs()
+        shown = program.run("sessions", "delete", first)
+        assert (shown.code, log.exists()) == (Exit.USAGE, True)
+        assert f"{first} (one): its log {log}" in shown.out
+        assert program.run("sessions", "delete", first, "--yes").code == 0
+        assert program.logs() == [other]
+        assert f'"sessions":["{first}"]' in (program.state / "harness" / "heads.jsonl").read_text()
+        assert program.run("sessions", "delete", first, "--yes").code == Exit.USAGE
+        assert [line.split()[0] for line in program.run("sessions", "list").out.splitlines()] == [second]
+        assert program.run("audit", "verify").code == 0
+
+    def test_broken_log_stays(self, program: Program, policy: str) -> None:
+        name = run(program, policy, "one", Reply(text="first"))
+        (log,) = program.logs()
+        log.write_bytes(log.read_bytes().replace(b"first", b"worst"))
+        done = program.run("sessions", "delete", name, "--yes")
+        assert (done.code, log.exists()) == (Exit.USAGE, True)
+        assert "the session is not deleted" in done.err
+
+
 @pytest.mark.terminal
 class TestGoingOn:
     def test_newest_session_of_the_folder_continues_in_a_new_log(
@@ -170,9 +195,9 @@ class TestGoingOn:
         (old,) = program.logs()
         before = old.read_bytes()
         child = talk(replies(Reply(text="It said: seen.")), "-c", "what was it?")
+        for shown in ("> look", "looking", "  \\| seen", r"\+ bash  echo seen", "I saw it."):
+            child.expect(shown)
         child.expect(f"resumed session {name} of .*: 4 messages, 1 of them yours")
-        child.expect("you said last: look")
-        child.expect("the model said last: I saw it.")
         child.expect("It said: seen.")
         leave(child)
         roles = [role for role, _ in messages(program)]
@@ -201,7 +226,8 @@ class TestGoingOn:
         leave(child)
         os.unlink(program.logs()[0])
         child = talk(replies(Reply(text="third")), "sessions", "resume")
-        child.expect("resumed session")
+        for shown in ("> one", "first", "> two", "second", "resumed session"):
+            child.expect(shown)
         typed(child, "three")
         child.expect("third")
         leave(child)
@@ -351,22 +377,6 @@ def test_provider_echo_is_sent_to_the_same_provider_only(changed: dict[str, Json
     carried = carried_with(said, about)
     assert [message.echo for message in carried.messages({**about, **changed})] == ["", expected]
     assert [message.content for message in carried.messages({**about, **changed})] == ["a", "b"]
-
-
-@all_rows(
-    ("answer", "shown"),
-    [
-        ("It is done.\n", ["the model said last: It is done."]),
-        ("one\n\n  two\x1b[2J", ["the model said last: one", "    two\\x1b[2J"]),
-        ("\n".join("abcdefgh"), ["the model said last: a", "  b", "  c", "  d", "  e", "  f", "  ..."]),
-        ("x" * 401, [f"the model said last: {'x' * 400}", "  ..."]),
-        (" \n", []),
-    ],
-    ids=["short", "hostile", "many lines", "a long line", "nothing"],
-)
-def test_carried_lines_show_the_beginning_of_the_last_answer(answer: str, shown: list[str]) -> None:
-    said = (Message(role=Role.USER, content="a"), Message(role=Role.ASSISTANT, content=answer))
-    assert [line.text for line in carried_lines(carried_with(said, {}), {})][2:] == shown
 
 
 class TestRefused:
@@ -519,7 +529,7 @@ def test_session_with_records_added_after_its_end_is_not_resumed(program: Progra
 def test_age_is_shown_in_one_unit(seconds: float, told: str) -> None:
     found = LoggedSession(path="/log", session="s", time=timestamp(1_790_000_000), mode="run", workspace="/w")
     one = SessionOutline(
-        session=found, model="m", turns=1, prompt="", stop_reason="", running=False, torn=False, origin=""
+        session=found, model="m", turns=1, name="", prompt="", stop_reason="", running=False, torn=False, origin=""
     )
     assert one.age(1_790_000_000 + seconds) == told
 

@@ -19,9 +19,11 @@ from rows import all_rows
 from run_scene import wait_until
 from sizes import proof_size
 
-from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
+from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import JsonValue
 from harness.files.before_images import BeforeImages
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.messages import StopReason, ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
@@ -46,7 +48,7 @@ def work(program: Program, *calls: ToolCall, cwd: Path | None = None, log: str =
         model=Playing(calls),
         tools=builtin_tools(workspace, environment=program.environment, images=images),
         policy=parse_policy(POLICY.encode(), "test.toml"),
-        approver=deny_all,
+        approver=lambda action, verdict: Approval(answer=Answer.YES, by="person"),
         log=record,
         about={"mode": "run", "workspace": workspace.root},
     )

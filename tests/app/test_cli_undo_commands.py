@@ -190,6 +190,19 @@ def test_undone_command_that_ran_again_is_taken_back_alone(program: Program, pla
     assert (place / "a").read_text() == "one\n"
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+def test_permissions_of_the_workspace_itself_are_taken_back(program: Program, place: Path, mode: int) -> None:
+    place.chmod(mode)
+    work(program, "chmod 711 .", "echo two > a; chmod 500 .")
+    assert sorted(told(program.run("undo", "--to", "1"))) == [
+        "restored . [call 1 bash]",
+        "restored . [call 2 bash]",
+        "restored a [call 2 bash]",
+    ]
+    assert (stat.S_IMODE(place.stat().st_mode), (place / "a").read_text()) == (mode, "one\n")
+    assert told(program.run("undo"))[-1] == "there is nothing to undo"
+
+
 def test_git_history_and_left_out_files_are_told_and_never_touched(program: Program, place: Path) -> None:
     subprocess.run(["git", "init", "-q", str(place)], check=True)
     as_user = "git -c user.name=u -c user.email=u@example.com"

@@ -21,7 +21,10 @@ NEEDS_A_TERMINAL = "the prompt needs a terminal"
     [
         (("doctro",), "unknown command: doctro; did you mean `harness doctor`? `harness -- doctro` sends it"),
         (("audti", "show"), "did you mean `harness audit`?"),
-        (("help", "me"), "unknown command: me (see `harness help`)"),
+        (("help", "me"), "unknown command or topic: me; known: run, batch, "),
+        (("help", "polcies"), "unknown command or topic: polcies; did you mean policies?"),
+        (("audit", "shwo"), "harness audit needs an action: list, show, "),
+        (("audit", "shwo"), "export, sign, prune, recover; did you mean show?"),
         (("hlep",), "did you mean `harness help`?"),
         (("--", "doctro"), NEEDS_A_TERMINAL),
         (("fun",), NEEDS_A_TERMINAL),

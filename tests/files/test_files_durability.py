@@ -300,6 +300,9 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         if os.geteuid() == 0:
             os.chown(path, NOBODY, NOBODY)
     yield folder
+    for path in (folder / "workspace").iterdir():
+        if path.is_dir():
+            path.chmod(0o700)
     shutil.rmtree(folder)
 
 
@@ -307,7 +310,8 @@ def make(
     path: Path, content: bytes, mode: int, *, owner: int = NOBODY, group: int = -1, folder_mode: int = 0o755
 ) -> None:
     path.write_bytes(content)
-    os.chown(path, owner, owner if group < 0 else group)
+    if os.geteuid() == 0:
+        os.chown(path, owner, owner if group < 0 else group)
     path.chmod(mode)
     path.parent.chmod(folder_mode)
 
@@ -421,9 +425,10 @@ from harness.files.workspace import Workspace
 from harness.tools.bash import BashTool
 from harness.messages import ToolCall
 
-os.setgroups([])
-os.setgid(int(sys.argv[2]))
-os.setuid(int(sys.argv[2]))
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(int(sys.argv[2]))
+    os.setuid(int(sys.argv[2]))
 workspace = Workspace(sys.argv[1], sys.argv[1] + "/..")
 call = ToolCall(id="c", name="bash", arguments="{}")
 said = []

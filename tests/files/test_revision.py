@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.files.repository import checked_out
+from harness.files.repository import branch_of, checked_out
 
 
 def git(folder: Path, *words: str) -> str:
@@ -58,6 +58,28 @@ def test_revision_equals_that_of_git(tmp_path: Path, made: Callable[[Path], Path
     repo = made_repository(tmp_path)
     folder = made(repo)
     assert checked_out(str(folder)) == git(folder, "rev-parse", "HEAD")
+
+
+@all_rows("made", [lambda f: f, lambda f: f / "sub", _packed, _worktree])
+def test_branch_equals_that_of_git(tmp_path: Path, made: Callable[[Path], Path]) -> None:
+    folder = made(made_repository(tmp_path))
+    assert branch_of(str(folder)) == git(folder, "branch", "--show-current")
+
+
+def test_detached_head_is_shown_as_the_beginning_of_its_commit(tmp_path: Path) -> None:
+    folder = _detached(made_repository(tmp_path))
+    assert branch_of(str(folder)) == git(folder, "rev-parse", "HEAD")[:8]
+
+
+def test_unusual_head_names_no_branch(tmp_path: Path) -> None:
+    """A pipe is not waited for."""
+    head = made_repository(tmp_path) / ".git" / "HEAD"
+    for content in (b"", b"ref: refs/tags/one", b"\xff\xfe", b"0" * 39):
+        head.write_bytes(content)
+        assert branch_of(str(tmp_path / "repo")) == ""
+    head.unlink()
+    os.mkfifo(head)
+    assert (branch_of(str(tmp_path / "repo")), branch_of(str(tmp_path))) == ("", "")
 
 
 @all_rows(

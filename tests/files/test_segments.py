@@ -142,7 +142,7 @@ def test_one_look_fills_at_most_three_quarters_and_a_full_disk_keeps_nothing(tmp
 def test_store_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = SegmentStore(str(tmp_path / "file" / "s"), FREE)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError):
         stored_problem(store)
 
 

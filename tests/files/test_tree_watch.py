@@ -17,7 +17,7 @@ from git_scene import run_git
 from places import ROOT
 from undo_world import ENVIRONMENT, NO_DISK_LIMIT
 
-from harness.files.tree_changes import PathKind, TreeChanges, TreeCounts
+from harness.files.tree_changes import LeftOut, PathKind, TreeChanges, TreeCounts
 from harness.files.tree_looks import MAX_FILES
 from harness.files.tree_watch import DENIED, TreeWatch
 
@@ -182,6 +182,21 @@ def test_paths_that_are_left_out_are_named(place: Place) -> None:
     ]
 
 
+def test_removed_paths_that_are_left_out_are_told_from_changed_ones(place: Place) -> None:
+    place.bash(
+        "mkdir node_modules; touch node_modules/x; head -c 10000001 /dev/zero > large; cp large gone; echo '*' > .gitignore"
+    )
+    place.commit()
+    changes = place.changes("echo more >> large; rm -r gone node_modules; head -c 10000001 /dev/zero > new")
+    assert [(one.path, one.is_changed, one.is_removed) for one in changes.left_out] == [
+        ("gone", True, True),
+        ("large", True, False),
+        ("new", True, False),
+        ("node_modules", True, True),
+    ]
+    assert [LeftOut.from_fields(one.fields()) for one in changes.left_out] == list(changes.left_out)
+
+
 def test_build_folder_that_git_tracks_is_watched(place: Place) -> None:
     place.bash("mkdir -p node_modules vendor; echo a > node_modules/a; echo b > vendor/b; echo vendor > .gitignore")
     run_git(place.root, "init", "-q")
@@ -244,6 +259,16 @@ def test_home_and_too_many_files_are_not_watched(place: Place, tmp_path: Path) -
     place.bash("for n in $(seq 50); do echo > $n; done")
     assert place.watch(max_files=40).note().compared().problem == "more than 40 files"
     assert not place.stores.exists(), "a content was read in vain"
+
+
+def test_many_contents_are_kept_by_the_first_look(place: Place) -> None:
+    """Its files are counted after the first 1,000 of them."""
+    place.bash("for d in a b c; do mkdir $d; for n in $(seq 400); do echo $d$n > $d/$n; done; done")
+    watch = place.watch(max_files=1_300)
+    changes = place.changes("for d in a b c; do for n in 1 200 400; do rm $d/$n; done; done", watch)
+    kept = {change.path: watch.store.get(str(change.before.sha256)) for change in changes.changes}
+    assert kept == {f"{d}/{n}": f"{d}{n}\n".encode() for d in "abc" for n in (1, 200, 400)}
+    assert place.watch(max_files=1_100).note().problem == "more than 1,100 files"
 
 
 def test_interrupted_look_does_not_hide_changes(place: Place) -> None:

@@ -14,8 +14,8 @@ from process_scene import ENOUGH, wait_until
 from rows import all_rows
 from together_scene import Together, deed
 
-from harness.actions import Effects, Enforcement
-from harness.gate.beside import KEPT_CHARACTERS, Beside, looks_only, on_gates_thread
+from harness.actions import Effects, Enforcement, WallsLevel
+from harness.gate.beside import KEPT_CHARACTERS, Beside, on_gates_thread
 from harness.gate.tool import Attempt, Neighbour, ToolOutput
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.reader import read_log
@@ -40,7 +40,7 @@ READER = Effects(read=(), write=(), network=False, unasked=True)
     ],
 )
 def test_calls_without_writes_or_network_only_look(effects: Effects, looks: bool) -> None:
-    assert looks_only(effects) is looks
+    assert (effects.level is WallsLevel.READER) is looks
 
 
 def test_log_failure_ends_running_calls(tmp_path: Path) -> None:

@@ -336,7 +336,10 @@ def _lines_of_every_kind() -> list[list[bytes]]:
         (proposed, ("hook_answered", {"call": 1})),  # type: ignore[list-item]
         (proposed, auto, intent, ("server_asked", {"call": 1})),  # type: ignore[list-item]
         (proposed, auto, intent, ("places_changed", {"call": 1}), ("places_answered", {"call": 1})),  # type: ignore[list-item]
-        *(((kind, {}),) for kind in ("user_message", "model_request", "model_response", "history_changed", "restored")),
+        *(
+            ((kind, {}),)
+            for kind in ("user_message", "model_request", "model_response", "history_changed", "restored", "job_ended")
+        ),
         *(
             ((kind, {}),)
             for kind in (
@@ -346,6 +349,7 @@ def _lines_of_every_kind() -> list[list[bytes]]:
                 "policy_changed",
                 "tools_changed",
                 "model_changed",
+                "session_named",
                 "advice",
                 "answer_checked",
                 "diverged",

@@ -73,7 +73,7 @@ from harness.loop import model_requests, reply_calls
 from harness.loop import run as run_module
 from harness.loop.agent import Agent
 from harness.loop.compaction import characters
-from harness.loop.run import Session
+from harness.loop.run import Interjection, Session
 from harness.messages import (
     FinishReason,
     Message,
@@ -274,6 +274,36 @@ def test_second_prompt_continues_the_conversation(path: str) -> None:
     assert scene.story() == (
         BEGIN + "propose 1; decide 1 auto; intent 1; outcome 1 ok; request; response; "
         "user; request; response; propose 2; decide 2 auto; intent 2; outcome 2 ok; request; response; end completed"
+    )
+
+
+def test_interjections_follow_the_next_results(path: str) -> None:
+    """Several are one message. The last reply has no calls: what is sent then is not taken."""
+    sent: list[str] = ["early"]
+
+    def answer(text: str) -> Callable[[OnText, OnRetry], ModelResponse]:
+        def step(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+            sent.append(text)
+            return reply(call(1, "free")) if text == "calls" else DONE
+
+        return step
+
+    scene = Scene(path, answer("calls"), answer("late"))
+    session = scene.session = scene.agent.start()
+
+    def interjection() -> Interjection | None:
+        return Interjection(text=sent.pop(0)) if sent else None
+
+    assert scene.agent.run("go", session, interjection=interjection).stop is StopReason.COMPLETED
+    scene.agent.end(session)
+    scene.check()
+    assert sent == ["late"]
+    roles = [message.role for message in session.messages]
+    assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER, Role.ASSISTANT]
+    assert [message.content for message in session.messages if message.role is Role.USER] == ["go", "early\n\ncalls"]
+    assert list(rebuilt(read_log(path)).messages) == session.messages[1:]
+    assert scene.story() == (
+        BEGIN + "propose 1; decide 1 auto; intent 1; outcome 1 ok; user; user; request; response; end completed"
     )
 
 

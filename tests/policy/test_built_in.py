@@ -219,6 +219,15 @@ BLOCKED = [
 
 ASKED = [
     # what is executed or obeyed later
+    # names that look like others
+    ("write_file", "src/a.py ", "odd-name"),
+    ("edit_file", "src/ a.py", "odd-name"),
+    ("write_file", "src /a.py", "odd-name"),
+    ("write_file", "a\x1b[2K.py", "odd-name"),
+    ("write_file", "a\nb", "odd-name"),
+    ("write_file", "a\u200b.py", "odd-name"),
+    ("bash", "echo x > 'a.py '", "odd-name"),
+    ("bash", "touch $'a\\nb'", "odd-name"),
     ("write_file", ".git/hooks/pre-commit", "protected"),
     ("write_file", ".git/config", "protected"),
     ("write_file", ".git", "protected"),

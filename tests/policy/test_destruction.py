@@ -39,7 +39,7 @@ def reasons(root: Path, command: str) -> tuple[str, ...]:
         "git reflog expire --all", "git gc --prune=now", "git filter-branch", "git update-ref -d x", "git tag -d x",
         "git worktree remove x", "env git push -f", "docker rm x", "docker system prune -f", "docker compose down",
         "kubectl delete pod x", "terraform destroy", "terraform apply -destroy", "aws s3 rm s3://x --recursive",
-        "gh repo delete x",
+        "gh repo delete x", "sed -i d x", "sed -i.bak '1,$d' x", "tee x </dev/null", "tee x < /dev/null",
         "psql -c 'DROP TABLE x'", "python -c 'import shutil; shutil.rmtree(\"x\")'", "ssh host 'rm -rf x'",
         "redis-cli FLUSHALL",
         "git $X --hard", "f() { rm -r x; }; f",

@@ -127,7 +127,7 @@ def test_a_grant_keeps_its_hosts() -> None:
         tools=("bash",), argv=("python3",), write=(".",), hosts=("a.org",), folder="/workspace", program=True
     )
     assert pattern_from(pattern_fields(pattern)) == pattern
-    assert "network a.org" in pattern.text
+    assert "network: a.org" in pattern.text
     assert pattern_problem(GrantPattern(tools=("bash",), argv=("python3",), hosts=("*",), program=True, folder="/w"))
     offline = narrowed(pattern, ["offline"])
     assert isinstance(offline, GrantPattern)

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.actions import WallsLevel
+from harness.actions import Decision, WallsLevel
 from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.policy.loader import load_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.openings import runs_repository_code
 from harness.policy.verdict import evaluate
+from policies import AUTO
 
 PYPI = "network pypi.org, files.pythonhosted.org"
 NPM = "network *.npmjs.org, *.yarnpkg.com"
@@ -81,6 +82,12 @@ OPENED: list[tuple[str, tuple[str, ...]]] = [
     ("docker run x", ("a Unix socket: docker",)),
     ("sed -i s/a/b/ .github/workflows/ci.yml", ("changes .github/workflows/ci.yml",)),
     ("rm -rf .git", ("changes .git",)),
+    ("git config core.pager x", (CONFIG,)),
+    ("git -C . config set alias.x '!sh'", (CONFIG,)),
+    ("git config --unset core.pager", (CONFIG,)),
+    ("git config --global core.pager x", ()),
+    ("git config core.pager", ()),
+    ("git config --list", ()),
     ("pre-commit install", ("changes .git/hooks", CONFIG, "changes .husky")),
     ("python3 x.py > /dev/null", ()),
 ]  # fmt: skip
@@ -102,6 +109,31 @@ def test_yes_opens_what_the_words_need(workspace: Workspace, line: str, opened: 
     effects = evaluate(load_policy("default"), action_for("bash", line, workspace)).effects
     assert effects.opened == opened
     assert (effects.level is WallsLevel.OPENED) == bool(opened)
+
+
+UNASKED: list[tuple[str, tuple[str, ...], bool]] = [
+    ("git checkout -b x origin/far", (".git/config",), True),
+    ("git checkout -- src; cat a", (".git/config",), True),
+    ("git checkout -- src && python3 x.py", (), True),
+    ("uv venv", (".venv",), False),
+    ("uv venv; python3 y.py", (), False),
+    ("git status && python3 x.py", (), False),
+    ("git add -A", (), True),
+    ("python3 x.py", (), False),
+    ("pre-commit run", (), True),
+    ("npm version patch", (), True),
+    ("npm test", (), False),
+]
+"""Commands that a rule allows, each with the protected places that are open to it, and whether git's data is."""
+
+
+@all_rows(("line", "changes", "writes_git"), UNASKED)
+def test_code_opens_no_place_unasked(
+    workspace: Workspace, line: str, changes: tuple[str, ...], writes_git: bool
+) -> None:
+    verdict = evaluate(parse_policy(AUTO.encode(), "policy.toml"), action_for("bash", line, workspace))
+    assert verdict.decision is Decision.AUTO
+    assert (verdict.effects.changes, verdict.effects.writes_git) == (changes, writes_git)
 
 
 @all_rows(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rows import all_rows
 
-from harness.actions import Action, Decision, Enforcement, Unconfined
+from harness.actions import Access, Action, Decision, Enforcement, Facet, PathAccess, Unconfined
 from harness.app.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
@@ -184,7 +184,12 @@ _WORDS = st.sampled_from(
 )
 
 
+def _reads_system(facet: Facet) -> bool:
+    return isinstance(facet, PathAccess) and facet.access is not Access.WRITE and facet.real == "/etc/passwd"
+
+
 @given(words=st.lists(_WORDS, min_size=1, max_size=7))
+@example(words=["pytest", "&&", "pytest", "/etc/passwd"])
 def test_offered_grant_allows_its_call_and_no_more(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """For every line and each choice: with what is granted it runs unasked but for the parts that are still asked, within
     what was shown or inside walls; nothing stricter ever moves."""
@@ -205,8 +210,10 @@ def test_offered_grant_allows_its_call_and_no_more(words: list[str], tmp_path_fa
         lifted = [
             facet for facet, now in zip(before.facets, after.facets, strict=True) if facet.decision != now.decision
         ]
-        assert all(facet.source in (Source.DEFAULT, Source.OPAQUE) for facet in lifted)
-        if after.decision is Decision.AUTO and any(pattern.program for pattern in choice.patterns):
+        in_walls = any(pattern.program for pattern in choice.patterns)
+        for facet in lifted:  # walls read the system, and write nothing there
+            assert facet.source in (Source.DEFAULT, Source.OPAQUE) or (in_walls and _reads_system(facet.facet))
+        if after.decision is Decision.AUTO and in_walls:
             assert (after.effects.enforcement, after.effects.sockets) == (Enforcement.REQUIRED, False)
 
 

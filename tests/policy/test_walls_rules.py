@@ -7,20 +7,23 @@ asks. Each row names the walls of a command that runs: `reader` writes nothing, 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from judged_world import World, hostile, made_with_secrets, table_lines
+from judged_world import World, hostile, level, made_with_secrets, table_lines
 from places import shell_word
 from rows import all_rows
 
-from harness.actions import Action, Decision, Enforcement
+from harness.actions import Action, Decision
 from harness.grant_pattern import EVERY_FILE, GrantPattern, GrantScope
 from harness.policy.grant_offers import all_edits, any_command
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
-from harness.policy.verdict import Verdict, evaluate, evaluate_here
+from harness.policy.verdict import evaluate, evaluate_here
 from harness.policy.walls_here import Undo, WallsHere
 from harness.record import replace
 
@@ -29,8 +32,9 @@ RETURN = "\u23ce"
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return made_with_secrets(tmp_path_factory.mktemp("home").resolve())
+def world() -> Iterator[World]:
+    with TemporaryDirectory(prefix="home-", dir="/tmp") as home:  # a home with a blank in its path looks like code
+        yield made_with_secrets(Path(home))
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +54,6 @@ def workspace_policy() -> Policy:
 
 def action_of(world: World, command: str) -> Action:
     return world.action(command.replace("ROOT", shell_word(world.workspace.root)).replace(RETURN, "\n"))
-
-
-def level(verdict: Verdict) -> str:
-    """Return the decision, or for a call that runs the walls that it runs in."""
-    effects = verdict.effects
-    if verdict.decision is not Decision.AUTO:
-        return verdict.decision.word
-    if effects.write == () and not effects.reaches and not effects.granted:
-        return "reader"
-    is_held = verdict.in_walls and effects.enforcement is Enforcement.REQUIRED and not effects.sockets
-    return "workspace" if is_held and not effects.reaches and set(effects.granted) <= {"."} else "opened"
 
 
 @all_rows(("word", "command"), ROWS)

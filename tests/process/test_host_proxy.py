@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -192,8 +193,19 @@ def test_a_plain_request_is_sent_for_its_own_host_alone(sent: str, target: str, 
     assert found.head.decode() == head.replace("|", "\r\n") + END
 
 
+@contextmanager
+def many_descriptors() -> Iterator[None]:
+    """As many as three ends of each connection need, for an ordinary user too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_a_thousand_connections_are_all_carried() -> None:
-    with server(echo) as served, proxy(f"127.0.0.1:{served}") as (held, port):
+    with many_descriptors(), server(echo) as served, proxy(f"127.0.0.1:{served}") as (held, port):
         wires = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(1000)]
         ask = f"CONNECT 127.0.0.1:{served} HTTP/1.1{END}".encode()
         for number, wire in enumerate(wires):

@@ -225,6 +225,59 @@ def test_a_python_is_started_again_as_it_was(program: Program, source: Path, cod
     assert script(program, installed, AGAIN, code.format(**places)).startswith(end.format(**places))
 
 
+KEEPER = """\
+import os, sys
+if sys.argv[2] == "checkout":
+    sys.path.insert(0, sys.argv[1])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "harness"]:
+        del sys.modules[name]
+    import harness
+    harness.is_program = True
+from harness.errors import ChangedCodeError
+from harness.process.own_code import own_code
+from harness.process.procfs import children
+from harness.sandbox.keeper import keeper
+assert harness.__file__.startswith(sys.argv[1])
+own_code().note_before((sys.argv[1],))
+if keeper().why_not():
+    print("no namespaces")
+    sys.exit()
+(first,) = children(os.getpid())
+exec(sys.argv[3])
+os.kill(first, 9)
+os.waitpid(first, 0)
+try:
+    print("started", not keeper().why_not() and children(os.getpid()) != {first})
+except ChangedCodeError as error:
+    print("refused", error)
+"""
+
+
+@all_rows(
+    ("place", "change", "end"),
+    [
+        ("environment", "", "started True"),
+        ("environment", "harness/sandbox/keeper_process.py", "refused {changed} was changed"),
+        ("environment", "harness/sandbox/new.py", "refused {changed} is new"),
+        ("checkout", "", "started True"),
+        ("checkout", "harness/sandbox/keeper_process.py", "refused {changed} was changed"),
+        ("checkout", "harness/sandbox/new.py", "refused {changed} is new"),
+    ],
+    anew={"program": made_program},
+)
+def test_a_keeper_is_started_again_as_it_was(program: Program, source: Path, place: str, change: str, end: str) -> None:
+    installed = installed_in(program.workspace if place == "environment" else program.home, source)
+    if place == "checkout":
+        subprocess.run(["cp", "-r", f"{ROOT}/harness", str(program.workspace)], check=True)
+    changed = (installed.packages if place == "environment" else program.workspace) / change
+    code = f"open({str(changed)!r}, 'a').write({mark(program.home / 'ran')!r})" if change else ""
+    said = script(program, installed, KEEPER, place, code)
+    if said == "no namespaces\n":
+        pytest.skip("no namespaces here")
+    assert said.startswith(end.format(changed=changed)), said
+    assert not (program.home / "ran").exists()
+
+
 MAPPED = """\
 import ctypes, os, shutil, sys
 from harness.process.own_code import own_code

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from places import shell_word
 from process_scene import (
+    ENOUGH,
     PATH,
+    PATIENT,
     alive,
     as_nobody,
     launch,
@@ -26,10 +28,13 @@ from process_scene import (
 from rows import all_rows
 
 from harness.process import hardening
-from harness.process.command import CommandEnding
+from harness.process.capture import Capture
+from harness.process.command import run_group
+from harness.process.ended import CommandEnding
 from harness.process.start import Latch, StartedProgram, start
 from harness.process.survivors import Survivors, send
 from harness.record import replace
+from harness.sandbox import Walls, prepare, probe, why_no_namespaces
 
 token = pytest.fixture(sleep_token)
 readable = pytest.fixture(readable_copy)
@@ -101,6 +106,20 @@ def test_process_started_as_a_sibling_is_ended(token: str, confine: Callable[[],
     ended, text = run(command, confine=confine)
 
     assert (text, ended.status, ended.surviving) == ("", 0, ())
+    assert len(ended.terminated) == 1
+    assert alive(token) == []
+
+
+@pytest.mark.skipif(SYS_CLONE < 0, reason="CLONE_PARENT WAS NOT TRIED, the number of clone(2) is not known here")
+@pytest.mark.skipif(bool(why_no_namespaces(probe())), reason="this machine gives commands no namespaces")
+def test_process_started_as_a_sibling_in_namespaces_is_ended(token: str, tmp_path: Path) -> None:
+    command = f"exec \"$PYTHON\" -S -c '{SIBLING}' {SYS_CLONE} {token}"
+    output = Capture(30_000)
+    with prepare(Walls(write=(str(tmp_path),), network=False), probe()) as confinement:
+        command_in_walls = replace(launch(command), starter=confinement.starter)
+        ended = run_group(command_in_walls, seconds=ENOUGH, output=output, pace=PATIENT)
+
+    assert (output.readable().text, ended.status, ended.surviving) == ("", 0, ())
     assert len(ended.terminated) == 1
     assert alive(token) == []
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
+from process_scene import wait_until
 from rows import all_rows
-from sandbox_attacks import ATTACKS, METADATA, WRITER, Attack, python, sock
+from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack, python, sock
 from sandbox_scene import (
     BACKENDS,
     BUBBLEWRAP,
@@ -16,12 +19,16 @@ from sandbox_scene import (
     NAMESPACES,
     ORDINARY,
     ROOT,
+    USERS,
     Harness,
     Scene,
     Scenes,
     harness_of,
     needs_walls,
+    scene_of,
 )
+
+from harness.process import procfs
 
 pytestmark = needs_walls
 
@@ -168,7 +175,66 @@ def test_work_goes_on_in_namespaces(command: str, harness: Harness, scenes: Scen
     assert (done.code, done.kept) == (0, True), done.output
 
 
+READS = {attack.name: attack for attack in ATTACKS if READER in attack.stopped_by}
+del READS["make shared memory"]  # that of the session is its own in namespaces
+
+
+@all_rows("attack", READS)
+def test_attack_is_stopped_in_a_reader_with_its_own_tmp(attack: Attack, harness: Harness, scenes: Scenes) -> None:
+    """What is read-only in its view stays so although modes and times may be set in its `/tmp`."""
+    if backend(harness) != "namespaces":
+        pytest.skip("a /tmp of its own needs namespaces")
+    scene = scenes.unchanged()
+    before = scene.look("W", "O", "H", "S")
+    done = scene.run(attack.command, {**own_tmp(scene), "write": []})
+    assert (done.kept, done.code == 0 and not attack.is_apart) == (True, False), done.output
+    assert scene.look("W", "O", "H", "S") == before
+    assert scene.listeners.heard() == b""
+
+
+def own_tmp(scene: Scene) -> dict[str, object]:
+    folder = scene.folder
+    return {
+        **scene.workspace,
+        "write": [f"{folder}/W"],
+        "temporary": f"{folder}/T",
+        "own_tmp": True,
+        "readable": [folder],
+    }
+
+
+def test_reader_finds_in_its_own_tmp_what_a_command_left(harness: Harness, scenes: Scenes) -> None:
+    scene, name = scenes.unchanged(), f"left-{uuid.uuid4()}"
+    written = scene.run(f"echo left > /tmp/{name}", own_tmp(scene))
+    reading = f"cat /tmp/{name} && chmod 600 /var/tmp/{name} && echo more >> /tmp/{name} && ! echo x >> file"
+    done = scene.run(reading, {**own_tmp(scene), "write": []})
+    if backend(harness) == "namespaces":
+        assert (written.code, done.code, done.output.partition("\n")[0]) == (0, 0, "left"), (written, done)
+        with open(f"{scene.folder}/T/{name}", encoding="utf-8") as file:
+            assert file.read() == "left\nmore\n"
+    else:  # without namespaces it is not run with the machine's
+        assert (written.code, done.code, "a /tmp of its own needs namespaces" in done.output) == (None, None, True)
+    assert not os.path.lexists(f"/tmp/{name}")
+
+
 def test_users_are_those_of_the_table(harness: Harness, scenes: Scenes) -> None:
     done = scenes.unchanged().run("id -u", scenes.unchanged().workspace, unhidden="tell")
     assert done.output == f"{harness.uid}\n"
     assert harness.uid in (ROOT, ORDINARY, os.getuid())
+
+
+@pytest.mark.parametrize("uid", USERS)
+def test_a_killed_harness_leaves_no_keeper_and_no_command(uid: int) -> None:
+    """The keeper alone sees to it: the guard, which also would, is not there."""
+    with contextmanager(harness_of)(uid, NAMESPACES) as harness, contextmanager(scene_of)(harness) as scene:
+        command = "(trap '' TERM; setsid sleep 1000) & touch begun; sleep 1000"
+        harness.tell(scene.request(command, scene.workspace))
+        assert wait_until(lambda: os.path.exists(f"{scene.folder}/W/begun"))
+        left = harness.kill()
+        assert {process.name for process in left} > {"harness-keeper"}
+        assert wait_until(lambda: not any(map(is_running, left))), [*filter(is_running, left)]
+
+
+def is_running(process: procfs.Process) -> bool:
+    now = procfs.process(process.pid)
+    return now is not None and now.started == process.started and not now.has_ended

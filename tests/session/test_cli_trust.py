@@ -330,11 +330,13 @@ QUESTION = "trust asks"
 AUTO, CONFIRM = 0, 10
 
 
-@pytest.fixture
-def start(program: Program) -> Iterator[Start]:
+def prompts_without_a_model(program: Program) -> Iterator[Start]:
     """What starts the prompt, with a model that is never asked anything."""
     with prompts(program) as starts:
         yield lambda **options: starts(replies(), **options)
+
+
+start = pytest.fixture(prompts_without_a_model)
 
 
 def explained(program: Program) -> int:
@@ -365,6 +367,7 @@ def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
         pytest.param(CTRL_D, id="Ctrl-D"),
     ],
     fresh=True,
+    anew={"start": prompts_without_a_model},
 )
 def test_other_answer_continues_without_trust_and_is_remembered(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start, key: str

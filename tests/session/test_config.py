@@ -54,6 +54,9 @@ notify = "osc9"
 theme = "light"
 ascii = true
 screen_reader = true
+status = ["model", "context"]
+diffs = "short"
+enter = "queue"
 
 [deadlines]
 connect = 5
@@ -148,21 +151,24 @@ def test_every_key_is_taken_with_its_line() -> None:
         "terminal.theme": ("light", "c.toml:23"),
         "terminal.ascii": (True, "c.toml:24"),
         "terminal.screen_reader": (True, "c.toml:25"),
-        "deadlines.connect": (5, "c.toml:28"),
-        "deadlines.first_event": (60.5, "c.toml:29"),
-        "deadlines.idle": (30, "c.toml:30"),
-        "deadlines.total": (600, "c.toml:31"),
-        "bounds.bytes": (1000, "c.toml:34"),
-        "bounds.events": (2000, "c.toml:35"),
-        "bounds.calls": (3, "c.toml:36"),
-        "bounds.argument_characters": (4000, "c.toml:37"),
-        "bounds.event_bytes": (900, "c.toml:38"),
+        "terminal.status": (("model", "context"), "c.toml:26"),
+        "terminal.diffs": ("short", "c.toml:27"),
+        "terminal.enter": ("queue", "c.toml:28"),
+        "deadlines.connect": (5, "c.toml:31"),
+        "deadlines.first_event": (60.5, "c.toml:32"),
+        "deadlines.idle": (30, "c.toml:33"),
+        "deadlines.total": (600, "c.toml:34"),
+        "bounds.bytes": (1000, "c.toml:37"),
+        "bounds.events": (2000, "c.toml:38"),
+        "bounds.calls": (3, "c.toml:39"),
+        "bounds.argument_characters": (4000, "c.toml:40"),
+        "bounds.event_bytes": (900, "c.toml:41"),
     }
     assert file.prices == {
         "some-model": Setting(
-            value=Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), origin="c.toml:40"
+            value=Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), origin="c.toml:43"
         ),
-        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:46"),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:49"),
     }
 
 
@@ -899,14 +905,14 @@ def test_file_only_settings_are_read() -> None:
         (3, "/conf/c.toml:8"),
         (60.0, "/conf/c.toml:9"),
         (128_000, "/conf/c.toml:10"),
-        (Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), "/conf/c.toml:40"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), "/conf/c.toml:43"),
         ("/conf/prompt.md", "/conf/c.toml:11"),
         (False, "/conf/c.toml:12"),
         ("/home/me/.ssh/logs", "/conf/c.toml:13"),
     ]
     assert (found.deadlines["idle"], found.bounds["calls"]) == (
-        Setting(value=30.0, origin="/conf/c.toml:30"),
-        Setting(value=3, origin="/conf/c.toml:36"),
+        Setting(value=30.0, origin="/conf/c.toml:33"),
+        Setting(value=3, origin="/conf/c.toml:39"),
     )
 
 

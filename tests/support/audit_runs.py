@@ -22,6 +22,7 @@ from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict
+from harness.sandbox.keeper import start_early
 from harness.tools import builtin_tools
 
 POLICY = """\
@@ -149,6 +150,7 @@ def session(
     `then` is another policy, that holds for the calls of a second turn.
     Commands find no programs: what they would do is no matter of these tests, and some had better not be run.
     """
+    start_early()  # as every session of the program does: without, the log of a process' first session tells less
     later = then[1] if then else ()
     person = Person((*calls, *later))
     opened = ActionLog.open(str(log), sync=unsynced)

@@ -22,7 +22,18 @@ from typing import IO, Any
 
 LOCALE = "C.UTF-8"
 """Of the process that forks: a program that is to have another one is started as it is installed."""
-OPTIONS = {"stdin", "stdout", "stderr", "cwd", "env", "start_new_session", "umask", "controlling_terminal", "file_size"}
+OPTIONS = {
+    "stdin",
+    "stdout",
+    "stderr",
+    "cwd",
+    "env",
+    "start_new_session",
+    "umask",
+    "controlling_terminal",
+    "file_size",
+    "user",
+}
 
 # A request comes with the three streams and a pipe, to which the process id is written and, at its end, the wait status.
 SERVER = """
@@ -80,6 +91,11 @@ if wanted["umask"] is not None:
     os.umask(wanted["umask"])
 if wanted["file_size"] is not None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (wanted["file_size"], wanted["file_size"]))
+if wanted["user"] is not None:
+    os.setgroups([])
+    os.setgid(wanted["user"])
+    os.setuid(wanted["user"])
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: as a program that this user started
 os.chdir(wanted["cwd"])
 os.environ.clear()
 os.environ.update(wanted["environment"])
@@ -158,7 +174,8 @@ class Forked(subprocess.Popen[bytes]):
 
     def __init__(self, words: Sequence[str], **options: Any) -> None:
         """Start the program with `words`, the first of which is its name; `options` are those of `Popen` in `OPTIONS`, and
-        `controlling_terminal`: the terminal on its stdin is that of its session; `file_size`: its files grow no larger."""
+        `controlling_terminal`: the terminal on its stdin is that of its session; `file_size`: its files grow no larger;
+        `user`: the number of the user and group that it belongs to."""
         streams: list[IO[bytes] | None] = []
         given: list[int] = []
         for name, mode in (("stdin", "wb"), ("stdout", "rb"), ("stderr", "rb")):
@@ -184,6 +201,7 @@ class Forked(subprocess.Popen[bytes]):
             "terminal": bool(options.get("controlling_terminal")),
             "umask": options.get("umask"),
             "file_size": options.get("file_size"),
+            "user": options.get("user"),
         }
         try:
             self.pid, self._report = fork_server().start(wanted, given)

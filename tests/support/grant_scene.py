@@ -29,7 +29,8 @@ from harness.messages import ModelResponse, ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
-from harness.sandbox import Machine
+from harness.record import replace
+from harness.sandbox import Machine, probe
 from harness.session.kept_grants import KeptGrants
 from harness.tools import builtin_tools
 from harness.tools.bash import BashTool
@@ -37,6 +38,9 @@ from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
 from harness.tools.script_declaration import declared
 from harness.tools.script_tool import ScriptTool
+
+LANDLOCK = replace(probe(), bubblewrap="", no_namespaces="off")
+"""This machine with Landlock alone."""
 
 POLICY = b"""
 version = 1
@@ -72,6 +76,7 @@ class Scene:
         machine: Machine | None = None,
         ask_places: AskPlaces = nobody_to_ask,
         script: Mapping[str, object] | None = None,
+        own_tmp: bool = False,
     ) -> None:
         for name in ("w", "state"):
             (folder / name).mkdir(exist_ok=True)
@@ -83,7 +88,13 @@ class Scene:
         self._ask_places = ask_places
         self.agent: Agent = Agent(
             model=Playing([*replies, DONE]),
-            tools=_tools(Workspace(str(self.root), str(folder)), machine, BeforeImages(str(folder / "images")), script),
+            tools=_tools(
+                Workspace(str(self.root), str(folder)),
+                machine,
+                BeforeImages(str(folder / "images")),
+                script,
+                own_tmp=own_tmp,
+            ),
             policy=held(policy),
             approver=self._ask,
             about={"workspace": str(self.root)},
@@ -109,9 +120,16 @@ class Scene:
 
 
 def _tools(
-    workspace: Workspace, machine: Machine | None, images: BeforeImages, script: Mapping[str, object] | None
+    workspace: Workspace,
+    machine: Machine | None,
+    images: BeforeImages,
+    script: Mapping[str, object] | None,
+    *,
+    own_tmp: bool,
 ) -> tuple[Tool, ...]:
     environment = {"PATH": os.environ["PATH"]}
+    if own_tmp:
+        return builtin_tools(workspace, environment=environment, images=images)
     _, *others = builtin_tools(workspace, environment=environment)
     walls = CommandWalls(workspace, machine=machine)
     commands = CommandRunner(workspace, environment=environment, walls=walls, images=images)

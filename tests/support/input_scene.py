@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import termios
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from places import ROOT
-from screen_scene import SECONDS, PlayedTerminal
+from screen_scene import ENTER_KEY, SECONDS, PlayedTerminal
 
 PROGRAM = """
 import json, os, sys
@@ -45,7 +46,7 @@ line = PromptLine(
     keys=[KeyWords(key=key, does=does) for key, does in (("Enter", "send"), ("Tab", "choose"), ("Alt-Enter", "a new line"))],
     vi=options.get("vi", False), look=look, environment=os.environ,
     next_mode=lambda: tell("next mode"),
-    toolbar=lambda hint: status_parts(replace(status, hint=hint), os.get_terminal_size(sys.stdout.fileno()).columns),
+    toolbar=lambda hint, vi: status_parts(replace(status, hint=hint, vi=vi), os.get_terminal_size(sys.stdout.fileno()).columns),
 )
 default, before = options.get("default", ""), lambda: tell({"ready": True})
 while True:
@@ -118,9 +119,9 @@ class PlayedLine(PlayedTerminal):
             time.sleep(0.01)
 
     def reads(self, keys: str, *texts: object) -> None:
-        """Press keys, and see what was read: this and nothing else."""
+        """Press keys, and see what was read: this and nothing else. Enter behind other keys is no paste."""
         before = self.told
-        self.send(keys)
+        self.send(_ENTERS.sub(ENTER_KEY, keys) if self._paints else keys)
         self.wait_until_told([*before, *texts])
         self.wait_ready()
 
@@ -144,6 +145,10 @@ class PlayedLine(PlayedTerminal):
         while not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
             assert time.monotonic() < end, "no line is read any more"
             time.sleep(0.005)
+
+
+_ENTERS = re.compile(r"(?<!\x1b)\r(?!(?:.(?!\x1b\[200~))*\x1b\[201~)", re.DOTALL)
+"""Every Enter outside of a paste."""
 
 
 NO_KEYS = {

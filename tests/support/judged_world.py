@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from places import ROOT
 
-from harness.actions import Action, Decision
+from harness.actions import Action, Decision, Enforcement
 from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy, parse_policy
@@ -144,3 +144,14 @@ def made_with_secrets(home: Path) -> World:
         Path(world.workspace.root, name).write_text("one\n")
     run_git(world.workspace.root, "add -A")
     return world
+
+
+def level(verdict: Verdict) -> str:
+    """Return the decision, or for a call that runs the walls that it runs in."""
+    effects = verdict.effects
+    if verdict.decision is not Decision.AUTO:
+        return verdict.decision.word
+    if effects.write == () and not effects.reaches and not effects.granted:
+        return "reader"
+    is_held = verdict.in_walls and effects.enforcement is Enforcement.REQUIRED and not effects.sockets
+    return "workspace" if is_held and not effects.reaches and set(effects.granted) <= {"."} else "opened"

@@ -17,7 +17,8 @@ from places import ROOT, shell_word
 
 from harness.process import procfs
 from harness.process.capture import Capture
-from harness.process.command import Ended, Pace, run_group
+from harness.process.command import Pace, run_group
+from harness.process.ended import Ended
 from harness.process.guard import guard
 from harness.process.start import Launch
 from harness.record import replace

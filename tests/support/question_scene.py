@@ -39,6 +39,7 @@ from harness.terminal.console import Look
 from harness.terminal.keys import Event, Keyboard
 from harness.terminal.question import Usual
 from harness.terminal.screen import Screen
+from harness.terminal.typing_times import TypingTimes
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
 from harness.tools.write_file import WriteFileTool
@@ -174,6 +175,13 @@ class PlayedTime:
 
     # What the test does.
 
+    @contextmanager
+    def earlier(self, seconds: float) -> Iterator[None]:
+        """Let it be earlier within the block, before the question is put."""
+        self._now -= seconds
+        yield
+        self._now += seconds
+
     @property
     def is_over(self) -> bool:
         return self._over
@@ -256,7 +264,10 @@ class Played:
         dead_seconds: float = DEAD,
         noisy_seconds: float = 5.0,
         emulate: bool = True,
+        typed: float | None = None,
+        answered: float | None = None,
     ) -> None:
+        """`typed` and `answered` are the seconds since the person typed text, and answered a question before."""
         self._about = about
         self.master, self.slave = os.openpty()
         self.resize(columns, lines, emulator=False)
@@ -265,6 +276,11 @@ class Played:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.time = PlayedTime()
+        self.times = TypingTimes(self.time.monotonic)
+        for seconds, note in ((typed, self.times.type), (answered, self.times.answer)):
+            if seconds is not None:
+                with self.time.earlier(seconds):
+                    note()
         self.raw = b""
         self.approval: Approval | None = None
         self.problem: BaseException | None = None
@@ -316,6 +332,7 @@ class Played:
             dead_seconds=dead_seconds,
             descriptors=(self.slave, self.slave),
             keyboard_of=keyboard,
+            times=self.times,
             monotonic=self.time.monotonic,
         )
 

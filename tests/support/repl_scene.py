@@ -26,8 +26,15 @@ CONFIG = f"[terminal]\ndead_seconds = {DEAD_SECONDS}\n"
 Start = Callable[..., "Prompt"]
 
 
+AFTER_ANSWER_SECONDS = 1.1
+"""A short word with Enter that comes sooner after an answer belongs to the answer."""
+
+
 class Prompt(PlayedTerminal):
     """The prompt at a terminal."""
+
+    answered = False
+    """Whether no line was typed since the last answer."""
 
     def wait_prompt(self) -> None:
         """Wait until the prompt waits, with nothing in its line."""
@@ -41,6 +48,9 @@ class Prompt(PlayedTerminal):
     def write(self, line: str) -> None:
         """Type a line at the prompt, and wait until it stands there: no key of it is typed ahead."""
         self.wait_prompt()
+        if self.answered and line.isalpha():
+            time.sleep(AFTER_ANSWER_SECONDS)  # the prompt is there: the answer came before
+        self.answered = False
         self.send(line)
         end = line[-8:].rstrip()
         self.wait_until(lambda: self.cursor_row().endswith(end), f"{line!r} is not in the line")
@@ -68,6 +78,7 @@ class Prompt(PlayedTerminal):
         self.wait_question(tool, times)
         self.wait_keys()
         self.send(key)
+        self.answered = True
 
     def show_again(self, tool: str) -> None:
         """Have a question shown once more, and wait until keys count: what is dropped in silence shows nothing, also no end.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import places
 import pytest
 
+from harness.process import procfs
 from harness.sandbox import enforces, missing, probe
 
 ROOT = 0
@@ -153,11 +154,23 @@ class Harness:
         )
 
     def ask(self, request: dict[str, Any]) -> CommandOutcome:
-        assert self._process.stdin is not None
+        self.tell(request)
         assert self._process.stdout is not None
+        return CommandOutcome(**json.loads(self._process.stdout.readline()))
+
+    def tell(self, request: dict[str, Any]) -> None:
+        """Have a command run, without waiting for its end."""
+        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return CommandOutcome(**json.loads(self._process.stdout.readline()))
+
+    def kill(self) -> list[procfs.Process]:
+        """Kill the process. Return its descendants, which may still run."""
+        process = procfs.process(self._process.pid)
+        descendants = procfs.family([process] if process else [])[1:]
+        self._process.kill()
+        self._process.wait()
+        return descendants
 
     def close(self) -> None:
         self._process.communicate(timeout=300)
@@ -231,7 +244,13 @@ class Scene:
         self, command: str, walls: dict[str, Any] | None, *, cwd: str = "", unhidden: str = "refuse", **machine: Any
     ) -> CommandOutcome:
         """Run a command, behind walls or (None) without any; `machine` pretends that the machine were another one."""
-        request = {
+        return self.harness.ask(self.request(command, walls, cwd=cwd, unhidden=unhidden, **machine))
+
+    def request(
+        self, command: str, walls: dict[str, Any] | None, *, cwd: str = "", unhidden: str = "refuse", **machine: Any
+    ) -> dict[str, Any]:
+        """Return the request to run a command."""
+        return {
             "command": command,
             "cwd": cwd or f"{self.folder}/W",
             "environment": self.environment,
@@ -239,7 +258,6 @@ class Scene:
             "machine": {**self.harness.machine, **machine},
             "unhidden": unhidden,
         }
-        return self.harness.ask(request)
 
     def look(self, *names: str) -> dict[str, tuple[object, ...]]:
         """Return all that can be seen of some folders: names, kinds, modes, owners, times, links and contents."""
@@ -264,8 +282,11 @@ def contents(path: str) -> bytes:
     """Return what a regular file holds; nothing of anything else."""
     if os.path.islink(path) or not os.path.isfile(path):
         return b""
-    with open(path, "rb") as file:
-        return file.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except PermissionError:  # an attack closed it, and only root reads it
+        return b""
 
 
 def _accepted(listening: socket.socket) -> bytes:

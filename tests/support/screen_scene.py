@@ -26,6 +26,8 @@ from forked import Forked, can_fork
 from pyte.screens import Char
 
 ENTER, ESC, TAB, BACKSPACE, SPACE = "\r", "\x1b", "\t", "\x7f", " "
+ENTER_KEY, TAB_KEY = "\x1b[13u", "\x1b[9u"
+"""Enter and Tab of a keyboard protocol: always a key, also behind text that is read with it."""
 CTRL_A, CTRL_C, CTRL_D, CTRL_E, CTRL_J, CTRL_L = "\x01", "\x03", "\x04", "\x05", "\n", "\x0c"
 CTRL_R, CTRL_U, CTRL_W, CTRL_X, CTRL_Z, CTRL_BACKSLASH = "\x12", "\x15", "\x17", "\x18", "\x1a", "\x1c"
 ALT_ENTER = ESC + ENTER

@@ -41,8 +41,8 @@ Entry = tuple[str, int, bytes]
 
 
 def snapshot(root: str) -> dict[str, Entry]:
-    """Return all paths below a folder but those of git."""
-    entries: dict[str, Entry] = {}
+    """Return a folder and all paths below it but those of git."""
+    entries: dict[str, Entry] = {".": ("folder", stat.S_IMODE(os.lstat(root).st_mode), b"")}
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
         for name in (*folders, *files):
@@ -110,7 +110,7 @@ def command_line(rng: random.Random, root: str) -> str:
 
 
 def command(rng: random.Random, root: str) -> str:
-    paths = sorted(snapshot(root))
+    paths = sorted(snapshot(root).keys() - {"."})
     folders = [".", *(path for path in paths if os.path.isdir(os.path.join(root, path)))]
 
     def old() -> str:
@@ -143,6 +143,7 @@ def command(rng: random.Random, root: str) -> str:
         f"ln -f {one} {other}": 2,
         chmod: 6,
         f"chmod -R {rng.choice(('u+rwX', 'go-rwx', '755'))} {one}": 2,
+        f"chmod {rng.choice(('755', '700', '711', '1777'))} .": 1,
         f"touch {some}": 3,
         f"truncate -s {rng.choice((0, 7, 300_000))} {some}": 3,
         f"[ -p {one} ] || sed -i s/o/0/ {one}": 2,
@@ -290,8 +291,8 @@ def try_second_writer(rng: random.Random, world: World) -> str:
 
     def pause(action: str) -> None:
         """Write at a random action, as a program does that replaces files."""
-        if changed and rng.random() < 0.3:
-            path = rng.choice(changed)
+        path = rng.choice(changed or ["."])
+        if path != "." and rng.random() < 0.3:
             place = os.path.join(world.root, path)
             text = f"mine {rng.random()}"
             if os.path.realpath(os.path.dirname(place)) != os.path.dirname(place):

@@ -7,8 +7,9 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.grant_pattern import GrantPattern, pattern_fields
+from harness.terminal.call_line import ended_line
 from harness.terminal.styles import Line, Tone
-from harness.terminal.trace import Tracer, ended_line
+from harness.terminal.trace import Tracer
 
 Fields = dict[str, JsonValue]
 
@@ -74,6 +75,13 @@ ENDED = [
         ),
         "+ bash  ls ...  (touch \\x1b[2Jx)  [confirm: default for edit_file (default.toml:9)]  exit 0, 0.0 s",
         id="the part that was asked about stands there, wherever in the text it was",
+    ),
+    pytest.param(
+        outcome("failed", "grep: ./.env: Permission denied", exit_code=2, tool="bash"),
+        decision("auto", EDIT, summary="grep -rn tax .", effects={"left_out": [".env", "b\x1b", "c", "d", "e"]}),
+        "! bash  grep -rn tax .  [auto: default for edit_file (default.toml:9)]  exit 2, 0.0 s; "
+        "left out, since a rule denies reading: .env, b\\x1b, c and 2 more",
+        id="files that were hidden from a command",
     ),
     pytest.param(
         outcome("crashed", "Error: \u202eevil"),
@@ -176,11 +184,26 @@ def test_grant_of_an_answer_is_shown(grants: list[GrantPattern], said: str) -> N
     [
         ("Edited a.py: 1 replacement (+3 -2)\n@@ -1 +1 @@", "ok, +3/-2, 0.0 s"),
         ("Overwrote (+9 -9 lines).py (+1 -0 lines); kept: the mode", "ok, +1/-0, 0.0 s"),
-        ("Created (+9 -9 lines) (1 line, 2 bytes)", "ok, 0.0 s"),
+        ("Created (+9 -9 lines) (1 line, 2 bytes)", "ok, new, 1 line, 0.0 s"),
+        ("Created a.py (1,200 lines, 9,999 bytes)", "ok, new, 1,200 lines, 0.0 s"),
     ],
 )
 def test_size_of_a_file_change_is_shown(content: str, ended: str) -> None:
     line = ended_line(outcome("ok", content), decision("auto", EDIT), {})
+    assert line.text.endswith(f"]  {ended}")
+
+
+@all_rows(
+    ("changes", "ended"),
+    [
+        ({"added": 2, "changed": 1, "removed": 0}, "exit 0, +2 ~1, 0.0 s"),
+        ({"added": 2, "history_changed": True}, "exit 0, +2, git history changed, 0.0 s"),
+        ({"added": 0, "history_changed": True}, "exit 0, git history changed, 0.0 s"),
+        ({"added": 0, "history_changed": "yes"}, "exit 0, 0.0 s"),
+    ],
+)
+def test_changes_of_a_command_are_shown(changes: Fields, ended: str) -> None:
+    line = ended_line({**outcome("ok", ""), "exit_code": 0, "changes": changes}, decision("auto", EDIT), {})
     assert line.text.endswith(f"]  {ended}")
 
 
@@ -193,3 +216,109 @@ def test_command_of_the_user_is_not_shown_as_a_call_of_the_model(by: Fields, mor
     line = tracer.line({"kind": "outcome", **about, **outcome("ok", "")})
     assert line is not None
     assert line.text == f"+ edit_file  slugs.py{more}  [auto: default for read_file (default.toml:7)]  ok, 0.0 s"
+
+
+@all_rows(
+    ("jobs", "words"),
+    {
+        "one": (1, "]  1 background process ended with the call; exit 0, 0.0 s"),
+        "two": (2, "]  2 background processes ended with the call; exit 0, 0.0 s"),
+        "none": (0, "]  exit 0, 0.0 s"),
+    },
+)
+def test_background_processes_that_ended_with_their_call_are_shown(jobs: int, words: str) -> None:
+    ended: Fields = {**outcome("ok", ""), "exit_code": 0, "extra": {"jobs_ended": jobs}}
+    assert ended_line(ended, decision("auto", EDIT), {}).text.endswith(words)
+
+
+def answered(answer: str = "yes", **more: JsonValue) -> Fields:
+    return {"answer": answer, "by": "person", "seconds": 2.6, **more}
+
+
+GRANTED: Fields = {"layer": "session", "source": "rule", "reason": "a person granted any command for this session"}
+SHORT = [
+    pytest.param(outcome("ok", "x"), decision("auto", READ), {}, "+ edit_file  slugs.py  ok", id="by default"),
+    pytest.param(
+        outcome("ok", "x"),
+        decision("auto", "model of ls, readers (readonly.toml:3)", source="reader"),
+        {},
+        "+ edit_file  slugs.py  ok",
+        id="a reader",
+    ),
+    pytest.param(
+        outcome("ok", "x"),
+        decision("auto", PUSH, source="rule", rule="tests"),
+        {},
+        "+ edit_file  slugs.py  ok  [tests]",
+        id="a rule",
+    ),
+    pytest.param(
+        outcome("ok", "x"),
+        decision("auto", PUSH, **{**GRANTED, "rule": "walls-edits"}),
+        {},
+        "+ edit_file  slugs.py  ok  [walls]",
+        id="a mode",
+    ),
+    pytest.param(
+        outcome("ok", "x"),
+        decision("auto", PUSH, **{**GRANTED, "rule": "grant-1"}),
+        {},
+        "+ edit_file  slugs.py  ok  [grant-1]",
+        id="a grant",
+    ),
+    pytest.param(outcome("ok", "x"), decision("confirm", EDIT), answered(), "+ edit_file  slugs.py  ok  [you]", id="yes"),
+    pytest.param(
+        outcome("denied", "x"),
+        decision("confirm", EDIT),
+        answered("no", words="not\x1b that"),
+        'x edit_file  slugs.py  denied  [you: "not\\x1b that"]',
+        id="no",
+    ),
+    pytest.param(
+        outcome("denied", "x"),
+        decision("confirm", EDIT),
+        answered("edit", edited_to=5),
+        "- edit_file  slugs.py  replaced by call 5, as you edited it  [you]",
+        id="an edited call",
+    ),
+    pytest.param(
+        outcome("ok", "x"),
+        decision("confirm", EDIT),
+        answered(scope="session", granted=", granted python3 *", opens=["network"]),
+        "+ edit_file  slugs.py  ok  [you, opened network, for the session, granted python3 *]",
+        id="a yes with more",
+    ),
+    pytest.param(
+        outcome("denied", "x"),
+        decision("confirm", EDIT),
+        answered("nobody", by="nobody"),
+        "x edit_file  slugs.py  denied  [nobody to ask]",
+        id="nobody",
+    ),
+    pytest.param(
+        outcome("denied", "x"), decision("deny", EDIT), {}, "x edit_file  slugs.py  denied  [default for edit_file]",
+        id="denied by default",
+    ),
+    pytest.param(
+        outcome("ok", "", tool="bash", exit_code=0, duration_ms=1_200, extra={"jobs_ended": 1}),
+        decision("auto", READ),
+        {},
+        "+ bash  slugs.py  1 background process ended with the call; exit 0, 1.2 s",
+        id="a background process",
+    ),
+]  # fmt: skip
+
+
+@all_rows(("ended", "decided", "approval", "line"), SHORT)
+def test_short_form_names_the_work_first(ended: Fields, decided: Fields, approval: Fields, line: str) -> None:
+    shown = ended_line(ended, decided, approval, short=True)
+    assert shown.text == line
+    assert shown.text.endswith(shown.quiet)
+
+
+@all_rows(("seconds", "words"), [(0.424, "0.4"), (1.96, "2.0"), (7.51, "8"), ("x", "0.0")])
+def test_wait_before_another_try_is_rounded(seconds: JsonValue, words: str) -> None:
+    tried: Fields = {"kind": "error", "session": "s", "attempt": 1, "attempts": 3, "retry_seconds": seconds}
+    line = Tracer().line({**tried, "message": "busy"})
+    assert line is not None
+    assert line.text == f"~ try 1 of 3 failed, again in {words} s: busy"

@@ -10,10 +10,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
+from clocks import Clock
 from rows import all_rows
-from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ESC, UP, PlayedTerminal, paste
+from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ENTER_KEY, ESC, UP, PlayedTerminal, paste
 
-from harness.terminal.type_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypeAhead, Typing, waiting_text
+from harness.terminal.type_ahead import (
+    ENTER_STEERS,
+    MOST_CHARACTERS,
+    MOST_LINES,
+    Keyed,
+    TypeAhead,
+    Typing,
+    waiting_text,
+)
+from harness.terminal.typing_times import TypingTimes
 
 
 def fed(*reads: bytes) -> tuple[list[str], str]:
@@ -30,10 +40,15 @@ def fed(*reads: bytes) -> tuple[list[str], str]:
 @all_rows(
     ("reads", "lines", "draft"),
     [
-        pytest.param([b"one\rtwo\rthr"], ["one", "two"], "thr", id="lines in order"),
+        pytest.param([b"one\r", b"two", b"\r", b"thr"], ["one", "two"], "thr", id="lines in order"),
+        pytest.param([b"one\r!two\r", b"x"], [], "one\n!two\nx", id="lines read at once are a paste"),
+        pytest.param([b"three\r"], [], "three\n", id="so is a line with its end"),
+        pytest.param([b"if x:\r\ty\r"], [], "if x:\n\ty\n", id="with its tabs"),
+        pytest.param([b"a\tb\t"], [], "a\tb\t", id="so are tabs among text"),
+        pytest.param([b"a\x1b[Ab\x7f\rc"], [], "a\nc", id="and lines among other keys"),
         pytest.param([b"a\nb\r"], ["a\nb"], "", id="Ctrl-J"),
         pytest.param([b"a\x1b\rb\r"], ["a\nb"], "", id="Alt-Enter"),
-        pytest.param([b"\r\r  \r"], [], "  ", id="Enter alone ends nothing"),
+        pytest.param([b"\r", b"\r", b"  \r"], [], "  ", id="Enter alone ends nothing"),
         pytest.param([b"ab\x7fc\x08d"], [], "ad", id="backspace"),
         pytest.param([b"abc\x15d"], [], "d", id="Ctrl-U"),
         pytest.param([b"ab cd  \x17e"], [], "ab e", id="Ctrl-W"),
@@ -42,25 +57,66 @@ def fed(*reads: bytes) -> tuple[list[str], str]:
         pytest.param([b"a\x1b[Ab\x1b[1;5Cc\x1bOPd\x1b[3~"], [], "abcd", id="arrows and function keys do nothing"),
         pytest.param([b"a\x1b", b"[", b"A", b"b"], [], "ab", id="a sequence over reads"),
         pytest.param([b"a\x1bxb"], [], "ab", id="Alt and a letter"),
-        pytest.param([b"a\x1b[13;2ub\x1b[27;2;13~c\r"], ["a\nb\nc"], "", id="Shift-Enter"),
+        pytest.param([b"a\x1b[13;2ub\x1b[27;2;13~c", b"\r"], ["a\nb\nc"], "", id="Shift-Enter"),
         pytest.param([b"a\x1b[I\x1b[M !!\x1b]11;rgb:0/0/0\x1b\\\x1bP>|x\x1b\\b"], [], "ab", id="reports"),
-        pytest.param([b"a\x1b]11;rgb\rb"], ["a"], "b", id="a report without an end"),
+        pytest.param([b"a\x1b]11;rgb\r", b"b"], ["a"], "b", id="a report without an end"),
         pytest.param([b"a\x1b[97;1:3u\x1b[97ub\x1b[201~"], [], "aab", id="keys of another protocol"),
         pytest.param([b"a\x00\x01\x04\x05b"], [], "ab", id="other controls"),
         pytest.param([b"ab\x1b[Zc"], ["/mode next"], "abc", id="shift-tab waits for the end of the turn"),
         pytest.param([b"\x1b[200~a\x1b[Zb\x1b[201~"], [], "ab", id="and is no key in a paste"),
         pytest.param([b"\x1b[200~a\rb\nc\r\nd\x1b[201~"], [], "a\nb\nc\nd", id="a paste ends no line"),
-        pytest.param([b"x \x1b[200~a\ry\r\x1b[201~ z\r"], ["x a\ny\n z"], "", id="a paste within a line"),
+        pytest.param([b"x \x1b[200~a\ry\r\x1b[201~ z", b"\r"], ["x a\ny\n z"], "", id="a paste within a line"),
         pytest.param([b"\x1b[200~a\x1b[Ab\x7f\x15\x03\x1b[201~c"], [], "abc", id="controls in a paste are dropped"),
         pytest.param([b"\x1b[200~a\x1b", b"[20", b"1~b\r"], ["ab"], "", id="the end of a paste over reads"),
         pytest.param([b"\x1b[200~\x1b[200~a\r\x1b[201~b\r"], ["a\nb"], "", id="a paste in a paste"),
-        pytest.param([b"a\tb"], [], "a\tb", id="a tab"),
+        pytest.param([b"a\t", b"b\t", b"\t"], ["a", "b"], "", id="Tab ends a line too"),
         pytest.param([b"\x1b[" + b"1" * 100 + b"a"], [], "1" * 37 + "a", id="a sequence without an end"),
     ],
 )  # fmt: skip
 def test_keys_become_lines(reads: list[bytes], lines: list[str], draft: str) -> None:
     got = fed(*reads)
     assert got == (lines, draft)
+
+
+REST_OF_ANSWERS = {
+    "slow yes": ([(0.4, "e"), (0.2, "s"), (0.2, "\r")], [], "draft"),
+    "very slow yes": ([(0.6, "e"), (0.6, "s"), (0.6, "\r")], [], "draft"),
+    "no": ([(0.1, "o"), (0.1, "\r")], [], "draft"),
+    "Enter of y": ([(0.1, "\r")], [], "draft"),
+    "yeah": ([(0.1, "eah"), (0.3, "\r")], [], "draft"),
+    "a command": ([(0.5, "\x15/cost"), (0.1, "\r")], ["/cost"], ""),
+    "a later word": ([(1.0, "go"), (0.1, "\r")], ["draftgo"], ""),
+    "the second line": ([(0.1, "\r"), (1.0, "go"), (0.1, "\r")], ["draftgo"], ""),
+}
+
+
+@all_rows(("presses", "lines", "draft"), list(REST_OF_ANSWERS.values()), ids=list(REST_OF_ANSWERS))
+def test_rest_of_an_answer_is_no_line(presses: list[tuple[float, str]], lines: list[str], draft: str) -> None:
+    clock = Clock()
+    times = TypingTimes(clock)
+    typing = Typing(times=times)
+    typing.feed(b"draft")
+    times.answer()
+    typing.begin_after_answer()
+    for seconds, keys in presses:
+        clock.now += seconds
+        typing.feed(keys.encode())
+    read = []
+    while (line := typing.take()) is not None:
+        read.append(line)
+    assert (read, typing.draft) == (lines, draft)
+
+
+@all_rows(("rest", "draft"), [("es", "draft"), ("e", "draft"), ("o", "draft"), ("x", "draftx"), ("", "draft")])
+def test_unfinished_rest_of_an_answer_is_dropped_at_the_next_question(rest: str, draft: str) -> None:
+    times = TypingTimes(Clock())
+    typing = Typing(times=times)
+    typing.feed(b"draft")
+    times.answer()
+    typing.begin_after_answer()
+    typing.feed(rest.encode())
+    typing.drop_rest_of_answer()
+    assert typing.draft == draft
 
 
 def test_an_esc_alone_stops_and_one_of_a_sequence_does_not() -> None:
@@ -96,9 +152,44 @@ def test_key_sequences_do_not_continue_after_the_end(before: bytes, told: list[K
     assert typing.take() == "[A"
 
 
+@all_rows(
+    ("raw", "steers", "tab_steers", "with_results", "lines"),
+    [
+        pytest.param(b"one\rtwo\tthree\r", True, False, ["one", "three"], ["two"], id="Enter steers"),
+        pytest.param(b"one\rtwo\tthree\r", True, True, ["two"], ["one", "three"], id="Tab steers"),
+        pytest.param(b"one\rtwo\t", False, False, [], ["one", "two"], id="no turn of the model"),
+        pytest.param(b"/cost\r  !ls\rone\r", True, False, ["one"], ["/cost", "  !ls"], id="no messages"),
+        pytest.param(b"\x1b[Zone\r", True, False, ["one"], ["/mode next"], id="Shift-Tab"),
+        pytest.param(b"\x1b[200~!a\n/b\x1b[201~\rone\r", True, False, ["one"], ["!a\n/b"], id="a paste"),
+    ],
+)  # fmt: skip
+def test_key_decides_when_the_model_gets_a_line(
+    raw: bytes, steers: bool, tab_steers: bool, with_results: list[str], lines: list[str]
+) -> None:
+    typing = Typing(is_message=lambda line: line[0] not in "/!", tab_steers=tab_steers)
+    typing.steers = steers
+    for key in raw.replace(b"\r", b"\r|").replace(b"\t", b"\t|").split(b"|"):
+        typing.feed(key[:-1])
+        typing.feed(key[-1:])
+    assert list(iter(lambda: typing.take(steering=True), None)) == with_results
+    assert list(iter(typing.take, None)) == lines
+
+
+def test_hint_names_both_keys_while_a_message_is_typed() -> None:
+    typing = Typing(is_message=lambda line: line[0] not in "/!")
+    typing.feed(b"ab")
+    assert not typing.standing.keys
+    typing.steers = True
+    assert list(typing.standing.keys) == list(ENTER_STEERS)
+    typing.feed(b"\r")
+    assert (list(typing.standing.keys), waiting_text(typing.standing)) == ([], "with the next results: ab")
+    typing.feed(b"/cost")
+    assert not typing.standing.keys
+
+
 def test_queued_text_is_bounded() -> None:
     typing = Typing()
-    assert typing.feed(b"x\r" * MOST_LINES) == []
+    assert typing.feed(b"x\x1b[13u" * MOST_LINES) == []
     assert typing.feed(b"y\r") == [Keyed.DROPPED]
     assert (typing.draft, typing.standing.waiting) == ("", MOST_LINES)  # a draft that stayed would join the next line
     typing = Typing()
@@ -131,7 +222,7 @@ def out(text):
     try: os.write(1, f"<{text}>\\n".encode())
     except OSError: pass  # hung up
 told = [""]
-def tell(text):
+def tell(text, hint):
     told[0] = text
     out(f"tell {text}")
 def until(there):
@@ -264,13 +355,13 @@ with ahead:
     played.wait_for("<turn 1>")
     played.send(f"{ESC}[200~half")
     played.wait_count("<tell > half>", 2)  # when it came, and when it was over
-    played.send(f" line{ENTER}")
+    played.send(" line" + ENTER_KEY)
     played.wait_for("<took 'half line'>")
     played.wait_for("<turn 2>")
     played.send(f"{ESC}[200~half\r")
     played.wait_for("<draft 'half\\n'>")
     played.wait_for("<turn 3>")
-    played.send(f"whole{ENTER}")
+    played.send("whole" + ENTER_KEY)
     played.wait_for("<took 'whole'>")
     played.send(ESC)
     played.wait_for("<stop>")
@@ -450,7 +541,7 @@ def test_a_turn_that_begins_in_the_background_takes_the_terminal_when_it_may(pla
     assert played.mode() == before
     played.send(f"fg{ENTER}")
     played.wait_until(lambda: is_raw(played), "it does not take the terminal")
-    played.send(f"typed{ENTER}")
+    played.send("typed" + ENTER_KEY)
     played.wait_for("<took typed>")
     played.wait_for("<ended>")
     assert played.mode() == before
@@ -487,7 +578,7 @@ def test_missing_terminal_disables_type_ahead() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"y\r")
     told: list[str] = []
-    ahead = TypeAhead(reading, tell=told.append, stop=lambda: told.append("stop"))
+    ahead = TypeAhead(reading, tell=lambda text, _: told.append(text), stop=lambda: told.append("stop"))
     with ahead, ahead.paused():
         time.sleep(0.05)  # for a thread that is not there
     assert (ahead.take(), ahead.take_draft(), [text for text in told if text]) == (None, "", [])

@@ -165,6 +165,17 @@ def test_edited_arguments_are_returned_completely(
     assert (answer, json.loads(edited)) == ("edit", wanted)
 
 
+def test_editor_file_of_several_edits_has_the_suffix_of_the_edited_file(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "a.py").write_text("x = 1\ny = 2\n")
+    edits = [{"old_string": "x = 1", "new_string": "x = 3"}, {"old_string": "y = 2", "new_string": "y = 4"}]
+    edit = 'case $1 in *.py) sed -i s/3/5/ "$1";; esac'
+    with put(tmp_path, "edit_file", editor=script(tmp_path, edit), path="a.py", edits=edits) as terminal:
+        terminal.press("e")
+        answer, _, edited = terminal.answer()
+    assert (answer, json.loads(edited)["edits"][0]["new_string"]) == ("edit", "x = 5")
+
+
 def test_editor_file_is_private_and_removed(tmp_path: Path) -> None:
     """Mode 0600 in a folder of mode 0700, and nothing is left."""
     told = tmp_path / "told"

@@ -1,7 +1,8 @@
-"""Random keys at a question: whatever is typed, a yes comes only of a lone y after a rest, with all of it seen."""
+"""Random keys at a question: whatever is typed, a yes comes only of a lone y, or y or yes with Enter, after a rest."""
 
 from __future__ import annotations
 
+import random
 from typing import NamedTuple
 
 import pytest
@@ -9,10 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from question_scene import DEAD, Asked, Played, command
 from rows import all_rows
+from sizes import proof_size
+from typist_scene import explains as typist_explains
+from typist_scene import presses_of, put
 
 from harness.gate.approval import Approval
 from harness.log.vocabulary import Answer
-from harness.terminal.keys import SURE_SECONDS
+from harness.terminal.keys import SURE_SECONDS, TYPING_SECONDS
 
 pytestmark = pytest.mark.terminal
 
@@ -71,6 +75,15 @@ def explains(sent: list[Sent], approval: Approval, kind: str) -> bool:
         steps = [index for index, keys in counted if keys in ("s", "p")]
         return any(step < grant for step in steps for grant, keys in counted if keys in "123")
     alone = [index for index, keys in counted if keys in ("y", "Y")]
+    alone += [
+        index
+        for index, one in enumerate(sent[:-1])
+        if one.quiet >= DEAD
+        and one.keys in ("y", "Y")
+        and sent[index + 1].keys == "\r"
+        and sent[index + 1].quiet >= TYPING_SECONDS
+        and after[index + 1] >= SURE_SECONDS
+    ]
     if kind == "pages":
         alone = [index for index in alone if any(one.keys == " " for one in sent[:index])]
     return bool(alone) and kind != "destroys"
@@ -98,6 +111,17 @@ def answered(about: dict[str, Asked], kind: str, presses: list[Press]) -> bool:
 def test_random_keys_never_allow_by_accident(about: dict[str, Asked], kind: str, presses: list[Press]) -> None:
     yes = answered(about, kind, presses)
     assert not (yes and kind == "destroys")
+
+
+def test_typists_never_allow_by_accident(about: dict[str, Asked]) -> None:
+    """They type, answer, paste and hold keys down while questions come; `bench/typists.py` has more of them."""
+    yeses = 0
+    for seed in range(proof_size("TYPISTS", 25, full=1_000)):
+        chance = random.Random(seed)
+        question = put(about["short"], chance, presses_of(chance), unread=chance.random() < 0.3)
+        yeses += question.is_yes
+        assert not question.is_yes or typist_explains(question), f"{seed}: {question}"
+    assert yeses
 
 
 def test_unfinished_paste_allows_no_call(about: dict[str, Asked]) -> None:

@@ -20,6 +20,7 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 from harness.terminal.console import Look
+from harness.terminal.dialog import EARLY, READING_SECONDS
 from harness.terminal.keys import SURE_SECONDS
 from harness.terminal.question import Usual, usual_here
 
@@ -128,6 +129,110 @@ def test_approving_key_counts_only_after_a_pause(touch: Asked) -> None:
     together(play, HASTY)
 
 
+LINES = {
+    "y": ("y\r", 0.1, Answer.YES),
+    "y, quickly": ("y\r", 0.02, Answer.YES),
+    "Y, slowly": ("Y\r", 0.24, Answer.YES),
+    "y and a line feed": ("y\n", 0.1, Answer.YES),
+    "yes": ("yes\r", 0.1, Answer.YES),
+    "YES, slowly": ("YES\r", 0.2, Answer.YES),
+    "n": ("n\r", 0.1, Answer.NO),
+    "no": ("no\r", 0.1, Answer.NO),
+    "n, rolled": ("n\r", 0.03, Answer.NO),
+    "no, rolled": ("no\r", 0.03, Answer.NO),
+    "yes, very slowly": ("yes\r", 0.4, Answer.YES),
+    "ye": ("ye\r", 0.1, None),
+    "yy": ("yy\r", 0.1, None),
+    "yesy": ("yesy\r", 0.1, None),
+    "yesterday": ("yesterday\r", 0.1, None),
+    "yes please": ("yes please\r", 0.1, None),
+    "why": ("why\r", 0.1, None),
+    "my": ("my\r", 0.1, None),
+    "Enter twice": ("y\r\r", 0.1, None),
+    "a line behind it": ("y\rmore\r", 0.1, None),
+    "pasted": ("yes\r", 0.0, None),
+    "pasted piece by piece": ("yes\r", 0.005, None),
+    "two keys at once": ("ye", 0.0, None),
+}
+"""Keys, the seconds between two of them, and the answer. All keys without a rest between them are sent at once."""
+
+
+def test_yes_and_no_can_be_typed_as_a_line(touch: Asked) -> None:
+    """A hand types `y`, `yes`, `n` or `no`, and Enter; another line that ends with Enter answers nothing."""
+
+    def play(keys: str, gap: float, answer: Answer | None) -> None:
+        with Played(touch, emulate=False) as played:
+            played.rest()
+            for key in keys if gap else [keys]:
+                played.send(key)
+                played.go_on(gap)
+            assert played.is_open == (answer is None)
+            assert played.approval is None or played.approval.answer is answer
+
+    together(play, LINES)
+
+
+EARLY_KEYS = {
+    "y": (["y"], 1.0, None),
+    "y in time": (["y"], READING_SECONDS, Answer.YES),
+    "y and Enter": (["y", "\r"], 1.0, None),
+    "y and Enter, in time": (["y", "\r"], READING_SECONDS, Answer.YES),
+    "n": (["n"], 0.5, Answer.NO),
+    "Ctrl-C": (["\x03"], 0.0, Answer.STOP),
+}
+
+
+def test_acting_key_waits_until_a_typing_user_can_have_read(touch: Asked) -> None:
+    def play(keys: list[str], seconds: float, answer: Answer | None) -> None:
+        with Played(touch, emulate=False, typed=2.0) as played:
+            played.time.settle()
+            played.go_on(seconds)
+            for key in keys:
+                played.send(key)
+                played.go_on(0.1)
+            assert played.is_open == (answer is None)
+            assert (EARLY in played.shown()) == (answer is None)
+            assert played.approval is None or played.approval.answer is answer
+            if answer is None:
+                played.go_on(READING_SECONDS)
+                played.press("y")
+                assert played.answer().answer is Answer.YES
+
+    together(play, EARLY_KEYS)
+
+
+@all_rows(("ahead", "during"), [("so why", ""), ("", "w")], ids=["unread", "while it appears"])
+def test_keys_before_the_question_make_its_yes_wait(touch: Asked, ahead: str, during: str) -> None:
+    played = Played(touch)
+    played.send(ahead)
+    with played:
+        played.send(during)
+        played.press("y")
+        assert played.is_open
+        assert EARLY in played.text()
+
+
+def test_number_of_a_grant_waits_until_a_typing_user_can_have_read(touch: Asked) -> None:
+    with Played(touch, typed=2.0) as played:
+        played.time.settle()
+        played.go_on(READING_SECONDS)
+        played.press("s")
+        played.press("1")
+        played.wait_for(EARLY)
+        played.go_on(READING_SECONDS)
+        played.press("1")
+        assert played.answer().scope is GrantScope.SESSION
+
+
+def test_rest_of_an_answer_does_not_answer_the_next_question(touch: Asked) -> None:
+    with Played(touch, answered=0.0) as played:
+        for key in "es":
+            played.go_on(DEAD + 0.15)
+            played.send(key)
+        assert played.is_open
+        assert "[1]" not in played.text()
+
+
 def test_a_key_that_only_refuses_is_quick(touch: Asked) -> None:
     """No key waits longer than it must."""
     with Played(touch, emulate=False) as played:
@@ -205,6 +310,7 @@ def test_paste_in_two_pieces_gives_no_answer(touch: Asked) -> None:
         played.go_on(2 * DEAD)
         played.send("n\x1b[201~")
         assert played.is_open
+        played.go_on(READING_SECONDS)
         played.press("y")
         assert played.answer().answer is Answer.YES
 
@@ -314,6 +420,7 @@ def test_ctrl_z_suspends_and_resumes(touch: Asked) -> None:
         played.send("y")
         assert played.is_open
         assert played.suspended == 1
+        played.go_on(READING_SECONDS)
         played.press("y")
         assert played.answer().answer is Answer.YES
 
@@ -339,7 +446,7 @@ def test_grant_is_exactly_the_shown_one(touch: Asked, keys: str, scope: GrantSco
         approval = played.answer()
     assert (approval.answer, approval.scope, approval.days) == (Answer.YES, scope, days)
     assert [pattern.text for pattern in approval.patterns] == [
-        f"touch made, in walls: workspace, in {touch.action.cwd}"
+        f"touch made, workspace only, offline; in {touch.action.cwd}"
     ]
 
 
@@ -349,7 +456,7 @@ def test_walls_of_a_grant_are_explained_before_its_number(touch: Asked) -> None:
         played.wait_for("press 1 to 3, ? explains; other keys go back")
         assert "workspace walls: " not in played.text()
         played.press("?")
-        played.wait_for("workspace walls: it reads")
+        played.wait_for("workspace walls: the command reads")
         played.press("1")
         approval = played.answer()
     assert (approval.answer, approval.scope, len(approval.patterns)) == (Answer.YES, GrantScope.SESSION, 1)
@@ -493,14 +600,14 @@ def _usual(about: Asked) -> Usual:
 
 
 @at_once(
-    ("1", (Opening.NETWORK,), "leaves the walls: network: any host"),
-    ("2", (Opening.SOCKETS,), "leaves the walls: Unix sockets"),
-    ("3", (Opening.PLACES,), "leaves the walls: changes any protected place"),
-    ("4", tuple(Opening), "leaves the walls: network: any host; changes any protected place; Unix sockets"),
+    ("1", (Opening.NETWORK,), "a yes opens: network: any host"),
+    ("2", (Opening.SOCKETS,), "a yes opens: Unix sockets"),
+    ("3", (Opening.PLACES,), "a yes opens: changes any protected place"),
+    ("4", tuple(Opening), "a yes opens: network: any host; changes any protected place; Unix sockets"),
 )
 def test_opened_walls_are_shown_before_the_yes(touch: Asked, key: str, opens: tuple[Opening, ...], row: str) -> None:
     with Played(touch, usual=_usual(touch), columns=120) as played:
-        played.wait_for("bash asks, in walls: workspace")
+        played.wait_for("bash asks, workspace only, offline")
         played.press("o")
         played.wait_for("press 1 to 4; other keys go back")
         played.press(key)
@@ -535,14 +642,14 @@ def test_hasty_number_after_the_key_opens_nothing(touch: Asked) -> None:
         played.go_on(0.06)
         played.send("1")
         assert played.is_open
-        assert "leaves the walls" not in played.text()
+        assert "a yes opens" not in played.text()
 
 
 def test_opened_call_cannot_be_granted_and_more_can_be_opened(touch: Asked) -> None:
     with Played(touch, usual=_usual(touch), columns=40) as played:
         played.press("o")
         played.press("1")
-        played.wait_for("! leaves the walls: network: any host")
+        played.wait_for("! a yes opens: network: any host")
         played.press("s")
         played.wait_for("what you opened is for this call")
         played.press("o")

@@ -15,7 +15,7 @@ from harness.files.diffs import compare
 from harness.terminal.console import look_of
 from harness.terminal.diff_drawing import diff_rows
 from harness.terminal.highlighting import LANGUAGES, LONGEST, MOST_WORK, Highlighter, code_rows, language_of
-from harness.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, pieces
+from harness.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, pieces, wrapped
 from harness.terminal.styles import (
     DARK,
     LIGHT,
@@ -230,6 +230,24 @@ def test_a_hostile_difference_is_shown_whole_and_safe(width: int) -> None:
         assert all(re.match(r" {2,}(?:\d+ [-+ ] |\S)", text) for text in plain)
         for palette in PALETTES.values():
             assert [ESCAPES.sub("", drawn(row, palette)) for row in rows] == plain
+
+
+EMOJI = {
+    "family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "flag": "\U0001f1e9\U0001f1ea",
+    "skin tone": "\U0001f44d\U0001f3fd",
+    "style": "\u2764\ufe0f",
+}
+
+
+@all_rows("emoji", list(EMOJI.values()), ids=list(EMOJI))
+def test_emoji_of_several_characters_is_whole_in_a_row(emoji: str) -> None:
+    for room in range(cells(emoji), 3 * cells(emoji)):
+        rows = [*pieces(emoji * 5, room), *wrapped(f"({emoji})" * 5, room)]
+        assert all(row.count(emoji) * len(emoji) == len(row.translate({40: None, 41: None})) for row in rows), (
+            room,
+            rows,
+        )
 
 
 def test_wrapped_pieces_join_to_the_line() -> None:

@@ -479,6 +479,18 @@ def test_hostile_name_in_the_menu_cannot_control_the_screen(tmp_path: Path) -> N
         line.reads(ENTER, '@"evil\\u001b[2J\\u001b]0;t\\u0007\\u202e.txt')
 
 
+def test_first_names_come_before_git_has_listed_untracked_files(tmp_path: Path, token: str) -> None:
+    """Without a tracked file, they are those of a short walk."""
+    slow = tmp_path / "bin"
+    slow.mkdir()
+    (slow / "git").write_text(f'#!/bin/sh\ncase "$*" in *others*) exec sleep {token};; esac\n')
+    (slow / "git").chmod(0o755)
+    _files(tmp_path / "work", "new.py")
+    files = FileIndex(str(tmp_path / "work"), {**os.environ, "PATH": f"{slow}:{os.environ['PATH']}"})
+    files.first_seconds = ENDLESS
+    assert files.matches("") == ("new.py",)
+
+
 @pytest.mark.terminal
 @all_rows("leaves", [False, True])
 def test_a_line_is_sent_while_files_are_looked_for_without_end(tmp_path: Path, token: str, leaves: bool) -> None:

@@ -290,6 +290,10 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("sessions", "list"): [["sessions", "list"], ["sessions", "list", "--all"]],
     ("sessions", "resume"): [["sessions", "resume", ANY]],
     ("sessions", "fork"): [["sessions", "fork", ANY]],
+    ("sessions", "delete"): [["sessions", "delete", ANY], ["sessions", "delete", LOG]],
+    ("completion", "bash"): [["completion", "bash"]],
+    ("completion", "zsh"): [["completion", "zsh"]],
+    ("completion", "fish"): [["completion", "fish"]],
     ("schema", "log"): [["schema", "log"]],
     ("schema", "result"): [["schema", "result"]],
     ("approve", ""): [["approve", ANY]],
@@ -310,9 +314,9 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
 # A row per command of the prompt: lines to type, after a turn in which everything was hostile.
 PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/diff": ["/diff", "/diff --stat"],
-    "/output": ["/output", "/output 2", "/output {any}"],
+    "/output": ["/output", "/output 1", "/output 1-9", "/output {any}"],
     "/log": ["/log", "/log 100"],
-    "/why": ["/why"],
+    "/why": ["/why", "/why 1", "/why {any}"],
     "/cost": ["/cost"],
     "/context": ["/context"],
     "/policy": ["/policy", "/policy explain {any}", "/policy explain cat bytes.bin", "/policy reload", "/policy {any}"],
@@ -322,6 +326,10 @@ PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/help": ["/help"],
     "/copy": ["/copy", "/copy code", "/copy {any}"],
     "/export": ["/export {any}", "/export made.md"],
+    "/transcript": ["/transcript"],
+    "/jobs": ["/jobs", "/jobs {any}", "/jobs stop {any}"],
+    "/name": ["/name {any}", "/name"],
+    "/delete": ["/delete {any}"],
     "/resume": ["/resume", "/resume {any}"],
     "/fork": ["/fork 9", "/fork {any}"],
     "/undo": ["/undo"],
@@ -369,6 +377,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("serve", ""): [Exit.USAGE, Exit.USAGE],
     ("sessions", "resume"): [Exit.USAGE],
     ("sessions", "fork"): [Exit.USAGE],
+    ("sessions", "delete"): [Exit.USAGE, Exit.USAGE],
     ("", ""): [Exit.USAGE, Exit.USAGE, Exit.USAGE],
 }
 JSON_FORMS = frozenset(("--json", "json", "jsonl", "schema"))

@@ -108,8 +108,38 @@ def test_ctrl_c_in_a_paste_with_an_end_is_text(line: PlayedLine) -> None:
     line.reads(paste(f"a{CTRL_C}b\r!rm x\r") + ENTER, f"a{CTRL_C}b\n!rm x\n")
 
 
-def test_simultaneous_lines_are_read_one_by_one(line: PlayedLine) -> None:
-    line.reads(f"first{ENTER}second{ENTER}third{ENTER}", "first", "second", "third")
+UNMARKED = {
+    "lines": ("hello there\r!touch pasted\rsecond\r", "hello there\n!touch pasted\nsecond\n", ". "),
+    "short lines": ("a\rb\r", "a\nb\n", ". "),
+    "one line": ("!touch pasted\r", "!touch pasted\n", ". "),
+    "an Enter before text": ("\r!w", "\n!w", ". !w"),
+    "tabs": ("if x:\r\ty\r", "if x:\n\ty\n", ". "),
+    "longer than a read": (
+        f"{LONG}\n!rm x\n".replace("\n", "\r") * 4,
+        f"{LONG}\n!rm x\n" * 4,
+        "> [paste 1: 860 lines]",
+    ),
+    "as long as a read, and Enter": ("x" * 1024 + "\r", "x" * 1024 + "\n", "> [paste 1: 1025 characters]"),
+}
+
+
+@all_rows(("pasted", "text", "shown"), list(UNMARKED.values()), ids=list(UNMARKED))
+def test_paste_that_the_terminal_does_not_mark_sends_nothing(
+    line: PlayedLine, pasted: str, text: str, shown: str
+) -> None:
+    """It stands in the line, and an Enter alone sends it."""
+    before = line.told
+    line.stands(pasted, shown)
+    assert line.told == before
+    line.reads(ENTER, text)
+
+
+def test_few_keys_and_enter_at_once_are_typed(line: PlayedLine) -> None:
+    """A slow connection delivers them so."""
+    before = line.told
+    line.send("ls\x1b]11;rgb:0/0/0" + ENTER)  # it ends a report without an end, too
+    line.wait_until_told([*before, "ls"])
+    line.wait_ready()
 
 
 def test_ctrl_d_on_an_empty_line_is_the_end(tmp_path: Path) -> None:
@@ -194,7 +224,9 @@ def test_a_change_of_the_width_is_seen_without_asking_for_it(tmp_path: Path) -> 
 def test_vi_mode_moves_and_edits(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, vi=True) as line:
         line.stands("one two", "> one two")
+        line.wait_for("vi insert")
         line.stands(ESC, "> one tw", "o")
+        line.wait_for("vi normal")
         line.stands("bcwtres", "> one tres")
         line.stands(ESC, "> one tre", "s")
         line.reads(ENTER, "one tres")
@@ -358,45 +390,79 @@ def test_ascii_mode_draws_ascii_only(tmp_path: Path) -> None:
         assert line.raw.isascii()
 
 
-def test_screen_reader_mode_never_repaints_and_tab_lists(tmp_path: Path) -> None:
+def test_screen_reader_mode_has_the_keys_of_readline_and_tab_lists(tmp_path: Path) -> None:
     (tmp_path / "one two.txt").touch()
-    with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"], vi=True) as line:
+    with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"]) as line:
         line.send("/h" + TAB)
         rows = ["> /h", "/help  what there is", "/history  lines", "> /h"]
         line.wait_until(lambda: [row for row in line.display() if row] == rows, "Tab does not list")
         line.send("e" + TAB)  # one is left
         line.wait_for("> /help")
         line.reads(ENTER, "/help")
+        line.send("/mo" + TAB)
+        line.wait_for("> /model")
+        line.reads(CTRL_U + "/model x" + ENTER, "/model x")
         line.send("/x" + TAB)
         line.wait_for("(nothing completes this)")
         line.reads(ENTER, "/x")
-        line.send("see\\" + ENTER + "@tw" + TAB)
+        line.stands("see\\" + ENTER, ". ")
+        line.send("@tw" + TAB)
         line.wait_for('. @"one two.txt"')
         line.reads(" now" + ENTER, 'see\n@"one two.txt" now')
         line.send("!ls one" + TAB)
         line.wait_for("> !ls 'one two.txt'")
         line.reads(ENTER, "!ls 'one two.txt'")
-        line.reads("/h\tx\ty" + ENTER, "/h\tx\ty")  # a paste
+        line.reads("hello" + LEFT + LEFT + "X" + CTRL_A + "Y" + CTRL_E + "Z" + ENTER, "YhelXloZ")
+        line.reads(UP + ENTER, "YhelXloZ")
+        line.reads("a\x1b[Ib\x1b[13;2uc" + ENTER, "abc")  # reports, and keys of another protocol
         line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
         assert "UNCONFINED" not in line.text()
         line.reads(CTRL_D, {"raised": "EOFError"})
-        assert b"\x1b" not in line.raw
-        assert not set(b"\r\b") & set(line.raw.replace(b"\r\n", b""))
+        assert b"\x1b[?2004h" not in line.raw
 
 
 def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
-    with PlayedLine(tmp_path, variables={"TERM": "dumb"}, default="kept words") as line:
-        line.wait_for("kept: kept words")
-        line.reads("\n", "kept words")
-        line.stands("one\\\n", ". ")
-        line.reads("two\n", "one\ntwo")
-        line.stands("!ls \\\n", ". ")
-        line.reads("-l\n", "!ls \\\n-l")
-        line.reads("a\x1b[Ib\x1b[13;2uc\x1b[200~d\x1b[201~\x1b]11;rgb:0/0/0\x1b\\e\n", "ab\ncde")
+    with PlayedLine(tmp_path, variables={"TERM": "dumb"}, default="some words") as line:
+        line.wait_for("> some words")
+        line.reads(" more" + ENTER, "some words more")
+        line.stands("one\\" + ENTER, ". ")
+        line.reads("two" + ENTER, "one\ntwo")
+        line.stands("!ls \\" + ENTER, ". ")
+        line.reads("-l" + ENTER, "!ls \\\n-l")
+        line.reads(" a secret: s3cr3t-value-0815" + ENTER, " a secret: s3cr3t-value-0815")
+        line.reads("word" + LEFT + "X" + ENTER, "worXd")
+        before = line.told
+        line.send(f"one{ENTER}!touch pasted{ENTER}three{ENTER}")
+        line.wait_for(". three")
+        line.wait_until(lambda: line.before_cursor() == ". ", "the paste does not wait")
+        assert line.told == before
+        line.reads(ENTER, "one\n!touch pasted\nthree")
+        line.stands(CTRL_R + "orX", "(reverse-i-search)`orX': w", "orXd")
+        line.reads(ENTER, "worXd")
+        line.stands(UP, "> worXd")
+        line.stands(UP, "> worXd")  # what stands between them has several lines, or is a secret
+        line.stands(UP, "> some words more")
+        line.stands(CTRL_U, "> ")
         line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
         line.reads(CTRL_D, {"raised": "EOFError"})
         assert line.exit_code() == 0
         assert b"\x1b" not in line.raw
+    with PlayedLine(tmp_path, variables={"TERM": "dumb"}) as line:
+        line.stands(UP, "> worXd")
+        line.reads(ENTER, "worXd")
+
+
+def test_a_dumb_terminal_shows_the_line_as_it_is_below_completions(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, variables={"TERM": "dumb"}) as line:
+        line.reads("do edits" + ENTER, "do edits")
+        line.stands("zz" + LEFT + LEFT + "/h" + TAB, "> /h", "zz")
+        line.stands(LEFT + CTRL_U, "> ", "hzz")
+        line.stands(UP, "> do edits")
+        line.stands(CTRL_U + "/" + TAB, "> /")
+        line.stands("h" + TAB, "> /h")
+        line.stands("i" + TAB, "> /history")
+        line.stands(CTRL_U + "/nothing" + TAB + LEFT + TAB + "x", "> /nothinx", "g")
+        line.reads(ENTER, "/nothinxg")
 
 
 # The menu, and the keys on one screen: a line that stands is drawn, so no menu of the line before is seen any more
@@ -444,6 +510,7 @@ def test_command_arguments_are_chosen_in_the_same_menu(tmp_path: Path) -> None:
         line.wait_for("ev\\x1b[2Jil")
         line.send("now")
         line.wait_gone("configured")
+        line.wait_until(lambda: any("the one now" in row for row in line.display()), "the menu is not filtered")
         line.stands(ENTER, "> /model large-1")
         line.reads(ENTER, "/model large-1")
         line.stands("/model ", "> /model ")

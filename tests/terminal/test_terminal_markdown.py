@@ -6,6 +6,7 @@ import itertools
 import re
 from functools import partial
 
+import pytest
 import wcwidth
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -217,6 +218,15 @@ def test_printed_prose_never_becomes_a_heading_or_table() -> None:
     assert lines_of(f"short\n===\n{WORDS}")[0] == "  # short"
 
 
+def test_code_within_a_block_has_one_background() -> None:
+    """Its rows end in one column; without colours no row has blanks at its end."""
+    text = "1. ```js\n   let x = 1;\n   let much_longer = 22;\n   ```\n\nand\n\n    indented\n    code here\n"
+    rows = lines_of(text, 40, colour=True)
+    code = [SGR.sub("", row) for row in rows if "\x1b[" in row]
+    assert [cells(row) for row in code] == [38] * 4
+    assert all(row == row.rstrip() for row in lines_of(text, 40))
+
+
 def test_paragraph_fits_a_narrowed_terminal() -> None:
     width = [60]
     markdown = Markdown(lambda: width[0], DARK)
@@ -228,11 +238,35 @@ def test_paragraph_fits_a_narrowed_terminal() -> None:
     assert SGR.sub("", " ".join(" ".join([*before, *after]).split())) == " ".join([WORDS] * 5)
 
 
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("beginning", ["", "- ", "12. "])
+@pytest.mark.parametrize("widths", [(60, 30), (30, 60), (80, 40, 60)])
+def test_paragraph_continues_at_the_new_width(beginning: str, widths: tuple[int, ...], colour: bool) -> None:
+    """Only the row in which the width changed may be short, and its text is indented like the rest."""
+    width = [widths[0]]
+    markdown = Markdown(lambda: width[0], DARK if colour else None)
+    parts = [markdown.feed(f"{beginning}one **two** ")]
+    for number in widths:
+        width[0] = number
+        parts.append(markdown.feed("some short words " * 20))
+    parts[-1] += markdown.finish()
+    rows = [(row, number) for part, number in zip(parts[1:], widths, strict=True) for row in part]
+    texts = [SGR.sub("", row) for row, _ in rows]
+    assert " ".join(" ".join(texts).split()[len(beginning.split()) :]) == f"one {'two' if colour else '**two**'}" + (
+        " some short words" * 20 * len(widths)
+    )
+    assert all(cells(text) <= number for text, (_, number) in zip(texts, rows, strict=True))
+    assert {len(text) - len(text.lstrip(" ")) for text in texts[1:]} == {2 + len(beginning)}
+    short = [text for text, (_, number) in zip(texts, rows, strict=True) if cells(text) < number - 9]
+    assert len(short) <= len(widths)
+
+
 PROSE = ["word ", "**bold** ", "*em ", "ends* ", "`code` ", "`open ", "[l](http://x/y) ", "[x] ", "a < b ", "<http://a> ",
     "2 * 3 ", "** ", "snake_case ", "_x_ ", "~~del~~ ", "\\*", "\\", "\n", "\n- ", "\n  - ", "\n2. ", "\n---\n", "\n===\n",
     "\n=\n", "| ", "\n|---|---|\n", "日本語。", "x" * 30, "  \n", "(", "!", "\"q\" ", "\n\n"]  # fmt: skip
 
 
+@example(parts=["word ", "\n  - ", "**bold** "], step=1, colour=False)
 @settings(max_examples=150, deadline=None)
 @given(parts=st.lists(st.sampled_from(PROSE), max_size=40), step=st.integers(1, 9), colour=st.booleans())
 def test_prose_by_the_line_equals_prose_in_one_piece(parts: list[str], step: int, colour: bool) -> None:

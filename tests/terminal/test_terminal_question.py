@@ -75,7 +75,7 @@ def root(tmp_path: Path) -> str:
     [
         pytest.param("ls -la && git push", "  auto  ls -la &&", id="part that runs unasked"),
         pytest.param("ls && git push", "  ASKS  git push", id="part that asks"),
-        pytest.param("ls && git push", "  ! leaves the walls: network: any host", id="what leaves the walls"),
+        pytest.param("ls && git push", "  ! a yes opens: network: any host", id="what leaves the walls"),
         pytest.param("ls && git push", "      ! others see it  [rule push]", id="why a part asks"),
         pytest.param("ls | cat; touch a", "  auto  cat;", id="what only looks"),
         pytest.param("echo $(touch a) && ls", "  $ echo $(touch a) && ls", id="parts in one another"),
@@ -87,16 +87,27 @@ def root(tmp_path: Path) -> str:
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
         pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
-        pytest.param("git push", "  ! others see it  [rule push]; leaves the walls: network: any host; cannot", id="why"),
-        pytest.param("pip install x", "  ! leaves the walls: network pypi.org, files.pythonhosted.org", id="hosts"),
+        pytest.param("git push", "  ! others see it  [rule push]; a yes opens: network: any host; cannot", id="why"),
+        pytest.param("pip install x", "  ! a yes opens: network pypi.org, files.pythonhosted.org", id="hosts"),
         pytest.param("git commit -m x", "  ! cannot be undone: git history", id="no undo"),
         pytest.param("ls && git commit", "  ! cannot be undone: git history", id="a part without undo"),
-        pytest.param("docker ps", "  ! leaves the walls: a Unix socket: docker", id="socket"),
+        pytest.param("rm -rf .git", "  ! a yes opens: changes .git; cannot be undone: git history", id="data of git"),
+        pytest.param("git reset --hard", "  ! cannot be undone: git history", id="no undo of what is destroyed"),
+        pytest.param("hub commit -m x", "  ! cannot be undone: git history", id="no undo of hub"),
+        pytest.param("hg commit -m x", "  ! cannot be undone: hg history", id="no undo of Mercurial"),
+        pytest.param("ls && jj new", "  ! cannot be undone: jj history", id="no undo of Jujutsu"),
+        pytest.param("docker ps", "  ! a yes opens: a Unix socket: docker", id="socket"),
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
-        pytest.param("touch .git/hooks/x", "  ! leaves the walls: changes .git/hooks/x", id="protected place"),
-        pytest.param("touch /etc/x", "  ! leaves the walls: writes /etc/x", id="writes outside"),
+        pytest.param("touch .git/hooks/x", "  ! a yes opens: changes .git/hooks/x", id="protected place"),
+        pytest.param("touch /etc/x", "  ! a yes opens: writes /etc/x", id="writes outside"),
         pytest.param("cat /etc/x; make", "      ! reads /etc/x, which lies outside the workspace", id="reads outside"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes x with all that is in it", id="destroys"),
+        pytest.param("rm a.py", "  ! removes a.py; /undo can put it back", id="removes"),
+        pytest.param("ls && rm -f a.py", "  ! removes a.py; /undo can put it back", id="a part that removes"),
+        pytest.param("rm /etc/x", "  ! removes /etc/x", id="removes what undo does not keep"),
+        pytest.param("npm publish --tag x", "  ! public for good: npm publish", id="publishes"),
+        pytest.param("sudo twine upload d/x", "  ! public for good: twine upload", id="publishes behind a wrapper"),
+        pytest.param("f() { ls; }; cargo publish", "  ! public for good: cargo publish", id="publishes, not understood"),
         pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
         pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
         pytest.param("touch a\u00a0b", "  ! odd text: ", id="odd blank"),
@@ -187,7 +198,7 @@ USUAL = [
 @all_rows("width", [40, 80, 120])
 def test_plain_command_takes_one_row_and_usual_facts_are_on_demand(root: str, width: int) -> None:
     about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
-    assert about.title(width) == "bash asks, in walls: workspace"
+    assert about.title(width) == "bash asks, workspace only, offline"
     assert [row.text for row in question_rows(about, width)] == ["  $ touch a"]
     wanted = [row.format(root=root) for row in USUAL]
     assert [row.text for row in fact_rows(about, 400)] == wanted
@@ -215,10 +226,10 @@ def test_all_writable_places_of_a_command_are_listed(root: str) -> None:
     effects = replace(about.verdict.effects, granted=(".", *places))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
     leaves = "; ".join(f"writes {place}" for place in places)
-    assert f"  ! leaves the walls: {leaves}" in lines(about, 200)
+    assert f"  ! a yes opens: {leaves}" in lines(about, 200)
     usual = question(about, usual=Usual(write=places))
-    assert usual.title(200) == "bash asks, in walls: workspace"
-    assert not [row.text for row in question_rows(usual, 200) if "leaves" in row.text]
+    assert usual.title(200) == "bash asks, workspace only, offline"
+    assert not [row.text for row in question_rows(usual, 200) if "a yes opens" in row.text]
     assert fact_rows(usual, 200)[0].text == f"  walls: opened ({leaves})"
 
 
@@ -226,19 +237,19 @@ def test_all_writable_places_of_a_command_are_listed(root: str) -> None:
     ("confinement", "expected"),
     [
         ("kernel", []),
-        ("kernel; open as a whole, to make or remove names there: the workspace", []),
-        ("kernel; open as a whole, to make or remove names there: {root}/src, the workspace", []),
+        ("kernel; fully writable, so that files can be made and removed there: the workspace", []),
+        ("kernel; fully writable, so that files can be made and removed there: {root}/src, the workspace", []),
         (
-            "kernel; open as a whole, to make or remove names there: /srv",
-            ["walls: open as a whole, to make or remove names there: /srv"],
+            "kernel; fully writable, so that files can be made and removed there: /srv",
+            ["walls: fully writable, so that files can be made and removed there: /srv"],
         ),
         (
-            "kernel; open as a whole, to make or remove names there: {root}, /srv",
-            ["walls: open as a whole, to make or remove names there: {root}, /srv"],
+            "kernel; fully writable, so that files can be made and removed there: {root}, /srv",
+            ["walls: fully writable, so that files can be made and removed there: {root}, /srv"],
         ),
         (
-            "kernel; open as a whole, to make or remove names there: {root}; not protected: {root}/x",
-            ["walls: open as a whole, to make or remove names there: {root}; not protected: {root}/x"],
+            "kernel; fully writable, so that files can be made and removed there: {root}; not protected: {root}/x",
+            ["walls: fully writable, so that files can be made and removed there: {root}; not protected: {root}/x"],
         ),
         ("kernel; cannot be written: {root}/a", ["walls: cannot be written: {root}/a"]),
         ("kernel2", ["confinement: kernel2"]),
@@ -406,28 +417,28 @@ def _file(path: str, access: Access = Access.WRITE) -> GrantPattern:
 
 
 GRANTS = [
-    ([_command("touch a")], ["  [1] touch a  in walls: workspace"]),
-    ([_command("make", program=True, folder="/w/src")], ["  [1] make *  in walls: workspace, in src/"]),
+    ([_command("touch a")], ["  [1] touch a  workspace only, offline"]),
+    ([_command("make", program=True, folder="/w/src")], ["  [1] make *  workspace only, offline; in src/"]),
     (
         [_command("make", program=True, network=True, folder="/elsewhere")],
-        ["  [1] make *  in walls: opened (network: any host; writes caches), in /elsewhere"],
+        ["  [1] make *  writes the workspace, caches; network: any host; in /elsewhere"],
     ),
     (
         [_command("git add", program=True), _command("python3", program=True), _command("ls")],
         [
-            "  [1] git add *  in walls: workspace",
-            "      python3 *  in walls: workspace",
-            "      ls         in walls: workspace",
+            "  [1] git add *  workspace only, offline",
+            "      python3 *  workspace only, offline",
+            "      ls         workspace only, offline",
         ],
     ),
-    ([_command("", program=True)], ["  [1] any command  in walls: workspace"]),
+    ([_command("", program=True)], ["  [1] any command  workspace only, offline"]),
     (
         [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
-        [r"  [1] A=... x '[2]\x1b' y *  in walls: opened (writes /srv), without protection of .env"],
+        [r"  [1] A=... x '[2]\x1b' y *  writes the workspace, /srv; offline; without protection of .env"],
     ),
     (
         [replace(_command("x " + "y" * 96), hosts=("a.org", "b.org"), write=("build/",))],
-        [f"  [1] x {'y' * 96}", "        in walls: opened (network a.org, b.org), writes only build/"],
+        [f"  [1] x {'y' * 96}", "        writes build/; network: a.org, b.org"],
     ),
     ([_file("/a.py"), _file("/src/**")], ["  [1] edits of a.py", "      edits in src/"]),
     ([_file("/**"), _file("/b", Access.READ)], ["  [1] all edits in the workspace", "      reads of b"]),
@@ -457,23 +468,23 @@ def _offered(width: int, *, scope: GrantScope = GrantScope.SESSION) -> list[str]
 
 def test_offer_has_a_column_for_what_and_one_for_where() -> None:
     assert _offered(90) == [
-        "  [1] make test                   in walls: workspace",
+        "  [1] make test                   workspace only, offline",
         "      asked about still: git push",
-        "  [2] make *                      in walls: opened (network: any host; writes caches)",
+        "  [2] make *                      writes the workspace, caches; network: any host",
         "  [3] all edits in the workspace",
-        "      any command                 in walls: workspace",
+        "      any command                 workspace only, offline",
     ]
 
 
 def test_narrow_offer_wraps_in_columns_or_gives_each_a_row() -> None:
-    assert _offered(38) == [
-        "  [1] make test    in walls: workspace",
+    assert _offered(44) == [
+        "  [1] make test    workspace only, offline",
         "      asked about still: git push",
         "  [2] make *",
-        "        in walls: opened (network: any",
-        "        host; writes caches)",
+        "        writes the workspace, caches;",
+        "        network: any host",
         "  [3] all edits in the workspace",
-        "      any command  in walls: workspace",
+        "      any command  workspace only, offline",
     ]
 
 
@@ -481,14 +492,14 @@ def test_offer_for_a_project_names_what_ends_with_the_session() -> None:
     rows = [row for row in _offered(78, scope=GrantScope.WORKSPACE) if row.endswith("this session only")]
     assert rows == [
         "  [3] all edits in the workspace  this session only",
-        "      any command                 in walls: workspace, this session only",
+        "      any command                 workspace only, offline; this session only",
     ]
 
 
 def test_constants_of_an_offer_are_explained_on_request() -> None:
-    explained = [row.text for row in explained_rows(OFFER, 300, usual=HERE)]
+    explained = [row.text for row in explained_rows(OFFER, 500, usual=HERE)]
     beginnings = (
-        "*: any",
+        "* stands for any",
         "any command: ",
         "workspace walls: ",
         "caches: ~/.cache, ~/.npm",
@@ -544,7 +555,7 @@ def test_reachable_hosts_are_listed(root: str) -> None:
     about = command(root, "make")
     effects = replace(about.verdict.effects, network=False, hosts=("example.org", "*.example.net"))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
-    assert "  ! leaves the walls: network example.org, *.example.net" in lines(about, 200)
+    assert "  ! a yes opens: network example.org, *.example.net" in lines(about, 200)
     reason = why_no_hosts()
     assert [row for row in lines(about, 400) if row.startswith("  ! no host is reached: ")] == (
         [f"  ! no host is reached: {reason}"] if reason else []
@@ -577,5 +588,5 @@ def test_walls_have_a_row_if_the_title_has_no_room_for_them(root: str) -> None:
     asker = Asker(agent="claude-code", session="57b3a1f2", folder="/srv/shop", until="12:00:00")
     other_agent = replace(question(command(root, "make")), asker=asker)
     rows = {width: [row.text for row in question_rows(other_agent, width)] for width in (40, 100)}
-    assert ["    in walls: workspace" in rows[width] for width in (40, 100)] == [True, False]
-    assert other_agent.title(100) == "bash asks for claude-code in shop, session 57b3a1f2, in walls: workspace"
+    assert ["    workspace only, offline" in rows[width] for width in (40, 100)] == [True, False]
+    assert other_agent.title(100) == "bash asks for claude-code in shop, session 57b3a1f2, workspace only, offline"

@@ -23,8 +23,10 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.redaction.redactor import Redactor
 from harness.terminal.activity import TURNS_A_SECOND
+from harness.terminal.change_rows import Diffs
 from harness.terminal.console import Look, look_of
 from harness.terminal.markdown_stream import Markdown
+from harness.terminal.row_text import Row
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import SIXTEEN, Tone
 
@@ -84,9 +86,12 @@ class Tape(io.StringIO):
 
 def screen_on(
     tape: Tape, look: Look = PLAIN, *, clock: Clock | None = None, redactor: Redactor | None = None,
-    notices: Notices = Notices.BELL,
+    notices: Notices = Notices.BELL, diffs: Diffs = Diffs.SHORT, diff: str = "", way: str = "",
 ) -> Screen:  # fmt: skip
-    return Screen(tape, look, size=lambda: tape.size, monotonic=clock or Clock(), redactor=redactor, notices=notices)
+    return Screen(
+        tape, look, size=lambda: tape.size, monotonic=clock or Clock(), redactor=redactor, notices=notices,
+        way_to_output=way, diffs=diffs, diff_of=lambda outcome: diff if "changed_path" in outcome else "",
+    )  # fmt: skip
 
 
 def record(kind: str, **fields: JsonValue) -> Mapping[str, JsonValue]:
@@ -138,9 +143,9 @@ def test_printed_lines_never_change(columns: int) -> None:
     text = "\n".join(before)
     parts = ("● Title", "  • one", "    1. three", "        return 1", "  a  b", "    ▎ quoted", "  End.")
     assert [part for part in parts if part not in text] == []
-    live = ["line 0"] * 2 + ["... 53 more lines, 450 B in all"] + ["line 18"] * 2 + ["line 19"] * 3
+    live = ["line 0"] * 3 + ["line 1", "... 51 more lines, 450 B in all"] + ["line 18"] * 2 + ["line 19"] * 3
     assert [line for line in before if line.startswith("  | ")] == [f"  | {line}" for line in live]
-    assert "+ bash make all [auto: policy.toml:3] exit 0, 1.2 s" in " ".join(text.split())
+    assert "+ bash make all exit 0, 1.2 s" in " ".join(text.split())
 
 
 @settings(max_examples=60, deadline=None)
@@ -268,8 +273,8 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
             content=content,
         )
     )
-    assert tape.permanent()[:9] == [
-        "  | line 0", "  | line 1", "  | ... at least 1,195 more lines, 12.3 kB in all; all of it:",
+    assert tape.permanent()[:11] == [
+        *(f"  | line {number}" for number in range(4)), "  | ... at least 1,193 more lines, 12.3 kB in all; all of it:",
         "    /tmp/x/output-1.txt", "  | line 1197", "  | line 1198", "  | line 1199", "  | now it links", "  |",
     ]  # fmt: skip
 
@@ -293,7 +298,7 @@ def test_parallel_calls_are_shown_one_after_the_other() -> None:
             clock.now += 1
             screen.live("")
             assert SPINNERS.sub("", tape.written_over()) == "bash 4 s  cat 2"
-    assert [line.partition("  [")[0] for line in tape.permanent()] == [
+    assert [line.partition("  exit")[0] for line in tape.permanent()] == [
         "  | from 1", "+ bash  cat 1", "  | from 2", "+ bash  cat 2",
     ]  # fmt: skip
     assert tape.written_over() == ""
@@ -305,7 +310,9 @@ def test_parallel_calls_are_shown_one_after_the_other() -> None:
     [
         pytest.param(2, ["0", "1"], id="first lines alone"),
         pytest.param(12, [str(number) for number in range(12)], id="short: whole"),
-        pytest.param(13, ["0", "1", "... 6 more lines, 30 B in all; /output", *"8 9 10 11 12".split()], id="cut"),
+        pytest.param(
+            13, [*"0123", "... 4 more lines, 30 B in all; /output 1 shows all", *"8 9 10 11 12".split()], id="cut"
+        ),
     ],
 )
 @all_rows("end", ["\n", ""])
@@ -399,6 +406,64 @@ def test_typed_text_is_visible_at_any_width() -> None:
     assert "bash 0 s" in shown
 
 
+def overwritable(tape: Tape) -> list[str]:
+    """Return the rows from the first spinner or standing row to the cursor."""
+    rows = [str(row).rstrip() for row in tape.drawn.display[: tape.drawn.cursor.y + 1]]
+    return rows[rows.index("[>] it") :] if "[>] it" in rows else rows[-1:]
+
+
+def test_standing_rows_stay_above_the_activity_until_it_ends() -> None:
+    tape = Tape(40, 24)
+    screen = screen_on(tape)
+    screen.stand(lambda width, height: ["[>] it", "x" * 100])
+    screen.line("first")
+    screen.record(record("model_request", turn=1))
+    for number in range(40):
+        screen.line(f"line {number}")
+        rows = overwritable(tape)
+        assert rows[:2] == ["[>] it", "x" * 36 + "..."]
+        assert "thinking" in rows[2]
+    screen.queued("> ab", ("a hint that is longer than the terminal is wide", "a hint"))
+    assert overwritable(tape)[2] == "a hint"
+    assert overwritable(tape)[3].endswith("> ab")
+    screen.queued("")
+    assert len(overwritable(tape)) == 3
+    screen.settle()
+    assert tape.permanent() == ["first", *(f"line {number}" for number in range(40))]
+
+
+@all_rows(
+    ("lines", "columns", "standing", "left"),
+    [
+        pytest.param(24, 60, "[>] it", [], id="wider"),
+        pytest.param(24, 30, "[>] it", [], id="narrower, and it fits"),
+        pytest.param(24, 30, "[>] " + "x" * 28, ["[>] " + "x" * 26], id="narrower, and it may have been wrapped"),
+    ],
+)
+def test_resize_never_erases_rows_above_the_standing_ones(
+    lines: int, columns: int, standing: str, left: list[str]
+) -> None:
+    tape = Tape(40, 24)
+    screen = screen_on(tape)
+    screen.stand(lambda width, height: [standing])
+    screen.record(record("model_request", turn=1))
+    screen.line("first")
+    tape.drawn.resize(lines, columns)
+    screen.line("second")
+    screen.settle()
+    assert tape.permanent() == ["first", *left, "second"]
+
+
+@all_rows("lines", [4, 11])
+def test_low_terminal_has_one_overwritable_row(lines: int) -> None:
+    tape = Tape(40, lines)
+    screen = screen_on(tape)
+    screen.stand(lambda width, height: ["[>] it"])
+    screen.record(record("model_request", turn=1))
+    screen.queued("> ab", ("a hint",))
+    assert tape.permanent() == []
+
+
 @all_rows("columns", [40, 80])
 def test_way_to_stop_is_shown_during_a_turn(columns: int) -> None:
     clock, tape = Clock(), Tape(columns, 10)
@@ -448,7 +513,7 @@ def test_still_screen_prints_few_complete_lines() -> None:
     screen.settle()
     assert "\r" not in "".join(tape.raw)
     assert tape.permanent() == [
-        "queued: typed", "", "● An *answer*", "  | line 0", "  | line 1", "  | line 20", "  | line 40",
+        "queued: typed", "", "● An *answer*", *(f"  | line {number}" for number in (0, 1, 2, 3, 20, 40)),
     ]  # fmt: skip
 
 
@@ -522,6 +587,7 @@ def test_plain_stream_gets_unwrapped_lines() -> None:
         pytest.param(Notices.BELL, PLAIN, "\x07", id="bell"),
         pytest.param(Notices.OSC9, PLAIN, "\x1b]9;bash asks\\x07\\x1b]0;x\x07", id="a notice"),
         pytest.param(Notices.OSC9, STILL, "\x07", id="a notice on a plain terminal is a bell"),
+        pytest.param(Notices.OSC777, PLAIN, "\x1b]777;notify;harness;bash asks\\x07\\x1b]0;x\x07", id="another notice"),
         pytest.param(Notices.OFF, PLAIN, "", id="neither"),
     ],
 )
@@ -731,3 +797,189 @@ def test_records_of_any_make_are_survived() -> None:
     written = OURS.sub("", "".join(tape.raw))
     assert "\\x1b[2J" in written
     assert written.isprintable()
+
+
+def reads(screen: Screen, number: int, path: str, **more: JsonValue) -> None:
+    """Play a reading of a file that runs unasked."""
+    about: Mapping[str, JsonValue] = {"call": number, "tool": "read_file"}
+    effects: JsonValue = {"write": [], "level": "reader", "network": False}
+    screen.record({**record("decision", decision="auto", summary=path, effects=effects), **about})
+    screen.record({**record("intent"), **about})
+    screen.record({**record("outcome", status="ok", duration_ms=5, content="x"), **about, **more})
+
+
+def runs(screen: Screen, number: int, command: str, printed: str, **more: JsonValue) -> None:
+    """Play a command that reads, and runs unasked."""
+    about: Mapping[str, JsonValue] = {"call": number, "tool": "bash"}
+    effects: JsonValue = {"write": [], "level": "reader", "network": False}
+    facets: JsonValue = [{"kind": "Command", "facet": part} for part in command.split(" | ")]
+    screen.record({**record("decision", decision="auto", summary=command, effects=effects, facets=facets), **about})
+    screen.record({**record("intent"), **about})
+    screen.live(printed)
+    ended = record("outcome", status="ok", exit_code=0, duration_ms=5, content="x", output_bytes=len(printed))
+    screen.record({**ended, **about, **more})
+
+
+def test_readings_in_a_row_share_one_line() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape, way="/output")
+    screen.line("above")
+    reads(screen, 1, "a.py")
+    assert tape.permanent() == ["above", "+ read_file  a.py  ok"]
+    reads(screen, 2, "b\x1b.py")
+    assert tape.permanent() == ["above", "+ read 2 files: a.py, b\\x1b.py  /output 1-2"]
+    runs(screen, 3, "ls | head -3", "one\ntwo\n")
+    assert tape.permanent() == ["above", "+ 3 readings: a.py, b\\x1b.py, ls | head -3  /output 1-3"]
+    reads(screen, 4, "c" * 100)
+    assert tape.permanent() == ["above", "+ 4 readings: a.py, b\\x1b.py, ls | head -3,...  /output 1-4"]
+
+
+@all_rows("columns", [8, 12, 20, 40])
+def test_line_of_readings_is_one_row_at_every_width(columns: int) -> None:
+    tape = Tape(columns)
+    screen = screen_on(tape, way="/output")
+    screen.line("above")
+    for number in range(1, 12):
+        reads(screen, number, "名" * number)
+        assert len(tape.permanent()) == 2
+    assert tape.permanent()[0] == "above"
+
+
+def failed_reading(screen: Screen, tape: Tape) -> list[str]:
+    runs(screen, 2, "cat b", "no b\n", status="failed", exit_code=1)
+    return ["  | no b", "! bash  cat b  exit 1"]
+
+
+def other_command(screen: Screen, tape: Tape) -> list[str]:
+    runs(screen, 2, "git log", "one\n")
+    return ["  | one", "+ bash  git log  exit 0"]
+
+
+def words_of_the_model(screen: Screen, tape: Tape) -> list[str]:
+    screen.text("Well.")
+    screen.record(record("model_response"))
+    return ["", "● Well."]
+
+
+def prompt_of_another(screen: Screen, tape: Tape) -> list[str]:
+    screen.settle()
+    tape.write("typed\n")
+    return ["typed"]
+
+
+def new_size(screen: Screen, tape: Tape) -> list[str]:
+    tape.drawn.resize(24, 70)
+    return []
+
+
+@all_rows(
+    "between",
+    [failed_reading, other_command, words_of_the_model, prompt_of_another, new_size],
+    ids=lambda each: each.__name__,
+)
+def test_reading_after_something_else_begins_a_new_line(between: Callable[[Screen, Tape], list[str]]) -> None:
+    tape = Tape(60)
+    screen = screen_on(tape, way="/output")
+    reads(screen, 1, "a.py")
+    rows = between(screen, tape)
+    reads(screen, 3, "c.py")
+    assert tape.permanent() == ["+ read_file  a.py  ok", *rows, "+ read_file  c.py  ok"]
+
+
+def test_reading_command_hides_its_output_and_names_the_way_to_it() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape, way="/output")
+    runs(screen, 7, "cat a.txt", "one\ntwo\n")
+    assert tape.permanent() == ["+ bash  cat a.txt  exit 0, 8 B: /output 7"]
+
+
+def test_output_of_a_typed_command_is_shown() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape, way="/output")
+    screen.record(record("call_proposed", by="person"))
+    runs(screen, 1, "cat a.txt", "one\n")
+    assert tape.permanent() == ["  | one", "+ bash  cat a.txt  exit 0  [you]"]
+
+
+def test_still_screen_shows_each_reading() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape, STILL, way="/output")
+    reads(screen, 1, "a.py")
+    runs(screen, 2, "cat a.txt", "one\n")
+    assert tape.permanent() == ["+ read_file  a.py  ok", "  | one", "+ bash  cat a.txt  exit 0"]
+
+
+DIFF = "@@ -1,2 +1,2 @@\n a\n-b\n+c\x1b"
+LONG = "@@ -0,0 +1,20 @@\n" + "\n".join(f"+line {number}" for number in range(1, 21))
+EDITED = record("outcome", tool="edit_file", status="ok", changed_path="/w/a.py", content="x")
+
+
+@all_rows(
+    "look",
+    [
+        pytest.param(PLAIN, id="colour"),
+        pytest.param(Look(repaints=True), id="no colour"),
+        pytest.param(STILL, id="still"),
+    ],
+)
+@all_rows(
+    ("diffs", "diff", "rows"),
+    [
+        pytest.param(Diffs.SHORT, DIFF, ["  1   a", "  2 - b", "  2 + c\\x1b"], id="short"),
+        pytest.param(
+            Diffs.SHORT, LONG, [*(f"  {n:2} + line {n}" for n in range(1, 13)), "  ... 8 more rows: /diff 1"], id="cut"
+        ),
+        pytest.param(Diffs.FULL, LONG, [f"  {n:2} + line {n}" for n in range(1, 21)], id="full"),
+        pytest.param(Diffs.NONE, DIFF, [], id="none"),
+    ],
+)
+def test_diff_of_an_edit_follows_its_line(look: Look, diffs: Diffs, diff: str, rows: list[str]) -> None:
+    tape = Tape(80)
+    screen = screen_on(tape, look, diffs=diffs, diff=diff)
+    screen.record(EDITED)
+    assert tape.permanent() == ["+ edit_file  x  ok", *rows]
+
+
+@all_rows(
+    ("stays", "count"),
+    {"the question is taken back": (False, 1), "the question stays on the screen": (True, 1)},
+)
+def test_diff_is_shown_once(stays: bool, count: int) -> None:
+    """An approved edit has it below its line, or in the question if that is still there."""
+    tape = Tape(80)
+    screen = screen_on(tape, Look(repaints=not stays), diff=DIFF)
+    screen.record(record("approval_asked"))
+    screen.passing([Row(text="  2 - b")], title="edit_file asks")
+    screen.take_back()
+    screen.record(EDITED)
+    assert sum(row == "  2 - b" for row in tape.permanent()) == count
+    screen.record({**EDITED, "call": 2})
+    assert sum(row == "  2 - b" for row in tape.permanent()) == count + 1
+
+
+def test_files_of_a_command_are_named_and_what_undo_leaves_out_once() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape)
+    file: JsonValue = {"kind": "file"}
+    paths: JsonValue = [
+        {"path": "a.py", "before": file, "after": file},
+        {"path": "b\x1b.py", "before": None, "after": file},
+        {"path": "c.py", "before": file, "after": None},
+        {"path": "lib", "before": None, "after": {"kind": "folder"}},
+    ]
+    left_out: JsonValue = [
+        {"path": "big.bin", "reason": "too large", "size": 9, "is_changed": True},
+        {"path": "other.bin", "reason": "too large", "size": 9, "is_changed": False},
+        {"path": "gone.bin", "reason": "over 10 MB", "size": 0, "is_changed": True, "is_removed": True},
+    ]
+    changes: JsonValue = {"added": 1, "changed": 1, "removed": 1, "paths": paths, "left_out": left_out}
+    ended = record("outcome", tool="bash", status="ok", exit_code=0, content="make", changes=changes)
+    screen.record(ended)
+    screen.record({**ended, "call": 2, "changes": {"left_out": left_out}})
+    assert tape.permanent() == [
+        "+ bash  make  exit 0",
+        "  new b\\x1b.py; changed a.py; removed c.py  /diff 1",
+        "  changed big.bin, which undo cannot put back: too large",
+        "  removed gone.bin, which undo cannot put back: over 10 MB",
+        "+ bash  make  exit 0",
+    ]

@@ -173,10 +173,12 @@ def test_a_character_is_shown_as_its_escape(text: str, shown: str) -> None:
     ("text", "width", "line"),
     [
         pytest.param("abc", 3, "abc", id="exactly as wide"),
-        pytest.param("abcd", 3, "abc...(+1 characters)", id="one too wide"),
+        pytest.param("abcd", 3, "abcd", id="one too wide: the note would be longer"),
+        pytest.param("x" * 22, 3, "x" * 22, id="a rest as long as the note"),
+        pytest.param("x" * 23, 3, "xxx...(+20 characters)", id="a rest longer than the note"),
         pytest.param("a\nb\tc", 20, "a\\nb\\tc", id="newline and tab as escapes"),
         pytest.param("a\x1b", 20, "a\\x1b", id="controls as escapes"),
-        pytest.param("\n\n", 3, "\\n\\...(+1 characters)", id="cut after escaping"),
+        pytest.param("\n" * 13, 3, "\\n\\...(+23 characters)", id="cut after escaping"),
     ],
 )
 def test_line_is_cut_with_the_omitted_length(text: str, width: int, line: str) -> None:

@@ -161,6 +161,24 @@ def test_commands_that_change_the_history_of_the_repository_say_so(place: Place)
     assert flags == [False, True, True, False, True, False]
 
 
+def test_a_script_that_commits_in_any_repository_of_the_workspace_says_so(place: Place) -> None:
+    root = place.workspace.root
+    commit = "git -c user.name=u -c user.email=u@example.com commit -qm x --allow-empty"
+    subprocess.run(
+        f"git init -q repos/main; cd repos/main; {commit}; git worktree add -q ../linked; git init -q ../linked/sub",
+        shell=True,
+        check=True,
+        cwd=root,
+    )
+    Path(root, "release.sh").write_text(f"cd $1\n{commit}\n")
+    folders = ("repos/main", "repos/linked", "repos/linked/sub")
+    # Beside a command of git, the data of git is writable.
+    words = (*(f"git -C repos/main add . && sh release.sh {folder}" for folder in folders), "echo x > a")
+    outcomes = place.run(*words, "rm -rf repos/linked/sub")
+    flags = [changes.get("history_changed", False) for each in outcomes if isinstance(changes := each["changes"], dict)]
+    assert flags == [True, True, True, False, True]
+
+
 def test_long_lists_are_stored_beside_the_log(place: Place) -> None:
     count = MOST_LISTED + 1
     (outcome,) = place.run(f"for n in $(seq {count}); do echo $n > file$n; done")

@@ -162,13 +162,23 @@ def test_folders_that_a_rule_grants_are_made_where_they_are_missing(place: Place
 
 TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
     ("nothing of what is to the letter", ("src",), (), ""),
-    ("what is opened as a whole", (), ("./src/new",), "; open as a whole, to make or remove names there: ./src"),
-    ("the workspace by name", (), ("./new",), "; open as a whole, to make or remove names there: the workspace"),
+    (
+        "what is opened as a whole",
+        (),
+        ("./src/new",),
+        "; fully writable, so that files can be made and removed there: ./src",
+    ),
+    (
+        "the workspace by name",
+        (),
+        ("./new",),
+        "; fully writable, so that files can be made and removed there: the workspace",
+    ),
     (
         "what cannot be written",
         (),
         ("~/.config/new",),
-        "; cannot be written, for the folder stays closed: ~/.config/new",
+        "; cannot be made, because its folder stays read-only: ~/.config/new",
     ),
 ]
 

@@ -171,6 +171,7 @@ NAMED_IN = {
     "programs/shells.py": "the program bash",
     "shell/program_use.py": "the program bash",
     "plugins/doctor/doctor_command.py": "the program bash",
+    "app/shell_completion.py": "the shell bash",
     "terminal/highlighting.py": "the language of code",
     "plugins/agents/commands/agent_starts.py": "what the played model of another agent calls",
     "plugins/agents/copilot.py": "the tools of that agent",

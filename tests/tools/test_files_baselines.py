@@ -282,7 +282,7 @@ def test_change_without_a_saved_original_is_refused(
 
     result = road.run(tool, path="a.txt", **arguments)
 
-    said = "The old content of a.txt could not be saved for undo (File exists). The file was not changed."
+    said = "The old content of a.txt could not be saved for undo (Not a directory). The file was not changed."
     assert result == failed(f"Error: {said}")
     assert (path.read_bytes(), set(road.tree())) == (b"two\n", {"a.txt"})
 

@@ -6,13 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from grant_scene import Scene, bash
+from grant_scene import LANDLOCK, Scene, bash
 from rows import all_rows
 
 from harness.gate.approval import Approval, deny_all
 from harness.log.vocabulary import Answer
 from harness.policy.loader import shipped_policy_path
-from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
 
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
@@ -38,23 +37,22 @@ def outcome(tmp_path: Path, machine: Machine, command: str) -> str:
 
 
 COMMANDS = [
-    "git add new.py && git status --short",
-    "python3 -c \"import os; os.system('git add new.py; git status -s')\"",
+    ("git add new.py && git status --short", "A  new.py"),
+    ("python3 -c \"import os; os.system('git status -s')\"", "?? new.py"),
 ]
 
 
 @needs_walls
-@all_rows("command", COMMANDS)
-def test_git_reads_its_settings_in_walls_that_hide_files(command: str, tmp_path: Path) -> None:
+@all_rows(("command", "status"), COMMANDS)
+def test_git_reads_its_settings_in_walls_that_hide_files(command: str, status: str, tmp_path: Path) -> None:
     if not hides_where_it_may_write(probe()):
         pytest.skip("nothing can be hidden where it may be written here")
-    assert "A  new.py" in outcome(tmp_path, probe(), command)
+    assert status in outcome(tmp_path, probe(), command)
 
 
 @needs_walls
 def test_command_runs_by_landlock_alone_where_only_settings_of_git_are_denied(tmp_path: Path) -> None:
-    landlock = replace(probe(), bubblewrap="", no_namespaces="off")
-    assert "A  new.py" in outcome(tmp_path, landlock, "git add new.py && git status --short")
+    assert "A  new.py" in outcome(tmp_path, LANDLOCK, "git add new.py && git status --short")
 
 
 ASKING = 'version = 1\n[tools]\ndefault = "confirm"\n[sandbox]\nnetwork = true\n'
@@ -68,6 +66,7 @@ MAINTAINS = [
     ("git checkout -b x origin/far", '[branch "x"]'),
     ("git checkout --track origin/far", '[branch "far"]'),
     ("git branch -u origin/main", '[branch "main"]'),
+    ("git commit -q --allow-empty -m two; git checkout -b x origin/far", '[branch "x"]'),
 ]
 """Commands of git, each with a section of `.git/config` that it adds. Empty: it removes that of the branch `tracking`."""
 
@@ -116,6 +115,22 @@ def test_command_of_git_opens_the_settings_that_it_maintains(
     assert section or '[branch "tracking"]' not in after
 
 
+COMMITS = """import subprocess
+print([subprocess.run(["git", *words.split()]).returncode == 0 for words in (
+    "add new.py", "-c user.email=x@x commit -qm new", "config user.name y")])
+"""
+RELEASE = '[[rule]]\nid = "release"\ndecision = "auto"\nargv = ["python3", "release.py"]\nwrite = [{}]\n'
+
+
+@needs_walls
+@all_rows(("places", "ends"), [('"."', "[False, False, False]"), ('".", ".git"', "[True, True, False]")])
+def test_rule_that_names_the_data_of_git_lets_a_script_commit(places: str, ends: str, tmp_path: Path) -> None:
+    needs_protection()
+    repository(tmp_path / "w")
+    (tmp_path / "w" / "release.py").write_text(COMMITS)
+    assert ends in result_of(tmp_path, "python3 release.py", ASKING + RELEASE.format(places))
+
+
 PROGRAM = "import os; open('new', 'w').close(); os.replace('new', '{}')"
 
 
@@ -123,10 +138,9 @@ PROGRAM = "import os; open('new', 'w').close(); os.replace('new', '{}')"
 @all_rows(
     ("program", "path"),
     [
-        ("import os; os.system('git config user.name y')", ".git/config"),
-        ("import os; os.system('git remote add other x'); print('done')", ".git/config"),
-        (PROGRAM.format(".git/config"), ".git/config"),
-        ("import os; os.chdir('.git'); os.replace('HEAD', 'config')", ".git/config"),
+        ("import os; os.system('git config user.name y')", ".git"),
+        ("import os; os.system('git remote add other x'); print('done')", ".git"),
+        (PROGRAM.format(".git/config"), ".git"),
         (PROGRAM.format(".github/workflows/ci.yml"), ".github"),
         ("open('.github/workflows/ci.yml', 'a')", ".github"),
         ("import os; os.rename('.github', 'moved')", ".github"),

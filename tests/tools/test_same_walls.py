@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from agent_scene import reply
 from batch_scene import git, repository, serving, write_tasks
 from grant_scene import Scene, bash, granting
 from hook_process import Hooked, exec_words
-from program import Program
+from program import Program, made_program
 from road_attacks import REACHED, attackable, planted, reached
 from rows import all_rows
+from sandbox_scene import ORDINARY, ROOT
 
 from harness.gate.approval import Approval
 from harness.grant_pattern import GrantScope
@@ -82,14 +86,21 @@ def test_program_reaches_the_same_by_every_road(tmp_path: Path, road: Callable[[
     assert (reached(printed), planted(root, outside)) == ([], [])
 
 
-def test_program_of_a_ticket_reaches_no_more(program: Program, tmp_path: Path) -> None:
-    hooked, outside = Hooked(program), tmp_path / "outside"
-    policy = program.home / "p.toml"
-    policy.write_text(RULE)
-    with attackable(hooked.workspace, outside):
-        done = hooked.hook(hooked.event(command=COMMAND), "--policy", str(policy))
-        printed = hooked.exec(exec_words(done)).out
-    assert (reached(printed), planted(hooked.workspace, outside)) == ([], [])
+@all_rows("user", {"this user": None, "an ordinary user": ORDINARY})
+def test_program_of_a_ticket_reaches_no_more(user: int | None) -> None:
+    if user is not None and os.getuid() != ROOT:
+        pytest.skip("only root can become another user")
+    with TemporaryDirectory(dir="/tmp") as made, ExitStack() as ending:  # where every user can come to
+        os.chmod(made, 0o755)
+        program, outside = ending.enter_context(contextmanager(made_program)(Path(made))), Path(made) / "outside"
+        hooked, policy = Hooked(program), program.home / "p.toml"
+        policy.write_text(RULE)
+        with attackable(hooked.workspace, outside):
+            for path in (Path(made), *Path(made).rglob("*")):
+                os.chown(path, os.getuid() if user is None else user, -1)
+            done = hooked.hook(hooked.event(command=COMMAND), "--policy", str(policy), user=user)
+            printed = hooked.exec(exec_words(done), user=user)
+        assert (reached(printed.out), planted(hooked.workspace, outside)) == ([], []), printed
 
 
 def test_program_of_a_batch_reaches_no_more(program: Program, tmp_path: Path) -> None:

@@ -347,6 +347,7 @@ def test_a_background_job_ends_with_the_call(road: Road, command: str, note: str
     result = road.run(command=command.replace("sleep N", f"sleep {token}"))
 
     assert (result.status, result.content) == (ResultStatus.OK, f"(no output)\n{note}\n[exit code 0, T s]")
+    assert result.extra == {"jobs_ended": int(note[1:3])}
     assert not alive(token)
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from grant_scene import Scene, bash, granting, held
+from grant_scene import LANDLOCK, Scene, bash, granting, held
 from log_auditor import audited
 from log_scene import forged
 from rows import all_rows
@@ -34,7 +34,6 @@ from policies import ASKING
 INSIDE = "this program, any words, inside walls"
 POLICY = ASKING.encode()
 HOSTILE = "open('.npmrc', 'a').write('b=2'); open('.envrc', 'w').write('x')"
-LANDLOCK = replace(probe(), bubblewrap="", no_namespaces="off")
 """Landlock alone, which cannot hold a protected place in a folder that may be written."""
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 
@@ -246,7 +245,7 @@ def test_write_past_the_walls_is_reported_and_suspends_the_grant(tmp_path: Path,
     (tmp_path / "w" / ".env").write_text("A=1\n")
     asking = Asking(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
     commands = "python3 -c 1", "python3 -c 2", python(code), "python3 -c 3"
-    run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap="", no_namespaces="off"))
+    run = scene(tmp_path, *commands, asking=asking, machine=LANDLOCK)
     session = run.agent.start()
     run.agent.run("go", session)
     (grant,) = run.agent.gate.grants.grants
@@ -488,3 +487,20 @@ def test_bubblewrap_protects_the_places_from_the_start(tmp_path: Path, holds: bo
     assert (run.root / ".npmrc").read_text() == "a=1\n"
     assert (run.root / "made").read_text() == "x"
     run.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"put_back": ["AGENTS.md"]}, "~ nobody is there to ask; put back: AGENTS.md"),
+        ({}, "~ nobody answered: all stays as it is"),
+        (
+            {"grants": ["grant-1"]},
+            "~ nobody answered: all stays as it is, and grant-1 sleeps; /grants answer grant-1",
+        ),
+    ],
+)
+def test_line_for_places_that_nobody_was_asked_about(fields: dict[str, JsonValue], text: str) -> None:
+    shown = event_line({"kind": "places_answered", "answer": "nobody", **fields})
+    assert shown is not None
+    assert shown.text == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from agent_scene import reply
-from grant_scene import Scene, bash, granting
+from grant_scene import LANDLOCK, Scene, bash, granting
 from rows import all_rows
 
 from harness.actions import Access, Action, Decision
@@ -60,7 +60,7 @@ def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_pa
         bash("python3 - <<'E'\nprint(6 * 7)\nE"),
         approver=granting(GrantScope.SESSION, INSIDE),
         policy=POLICY,
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"),  # with namespaces, /tmp is its own
+        machine=LANDLOCK,  # with namespaces, /tmp is its own
     )
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert decisions(scene) == ["confirm", "auto", "auto", "auto", "auto", "auto"]
@@ -132,7 +132,7 @@ def test_denied_file_appearing_during_a_question_does_not_end_the_run(tmp_path: 
 
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash("python3 -c 2"), approver=late, policy=POLICY,
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
+        machine=LANDLOCK,
     )  # fmt: skip
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert decisions(scene) == ["confirm", "confirm"]
@@ -146,7 +146,7 @@ def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
     """Where the walls do not hold a grant any more, an explanation says that it is asked about."""
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
+        machine=LANDLOCK,
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -163,7 +163,7 @@ def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
 def test_part_of_a_line_is_granted_only_if_all_its_files_were_named(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
+        machine=LANDLOCK,
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -243,9 +243,9 @@ def test_write_protected_file_stays_unchanged(
 @all_rows(
     "count, said, no_program",
     {
-        "one": (1, "in walls: workspace, without protection of 100.lock, in ", ""),
-        "several": (7, "100.lock, 101.lock, 102.lock, 103.lock, 104.lock and 2 more, in ", ""),
-        "the most": (200, "104.lock and 195 more, in ", ""),
+        "one": (1, "workspace only, offline; without protection of 100.lock; in ", ""),
+        "several": (7, "100.lock, 101.lock, 102.lock, 103.lock, 104.lock and 2 more; in ", ""),
+        "the most": (200, "104.lock and 195 more; in ", ""),
         "too many": (
             201,
             "",
@@ -270,7 +270,7 @@ def test_offer_names_the_files_that_cannot_be_protected(tmp_path: Path, count: i
 
     scene = Scene(
         tmp_path, bash("make"), approver=asking, policy=rule("confirm", "write", "*.lock"),
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"),
+        machine=LANDLOCK,
     )  # fmt: skip
     scene.agent.run("go")
     (offer,) = offers
@@ -286,7 +286,7 @@ def test_grant_asks_again_after_an_unprotectable_file_appears(tmp_path: Path) ->
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash(python("open('a.lock', 'w').write('x')")), bash("python3 -c 2"),
         bash("python3 -c 3"), approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "write", "*.lock"),
-        machine=replace(probe(), bubblewrap="", no_namespaces="off"), ask_places=lambda _: PlacesAnswer.KEEP,
+        machine=LANDLOCK, ask_places=lambda _: PlacesAnswer.KEEP,
     )  # fmt: skip
     scene.agent.run("go")
     assert decisions(scene) == ["confirm", "auto", "confirm", "auto"]
@@ -447,23 +447,23 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, 
 @all_rows(
     ("pattern", "words", "expected"),
     [
-        (PROGRAM, "offline", "python3 *, in walls: workspace, in /w"),
-        (PROGRAM, "-m pytest", "python3 -m pytest *, in walls: opened (network: any host; writes ~/.cache), in /w"),
-        (PROGRAM, "python3 -m pytest", "python3 -m pytest *, in walls: opened (network: any host; writes ~/.cache), in /w"),
+        (PROGRAM, "offline", "python3 *, workspace only, offline; in /w"),
+        (PROGRAM, "-m pytest", "python3 -m pytest *, writes the workspace, ~/.cache; network: any host; in /w"),
+        (PROGRAM, "python3 -m pytest", "python3 -m pytest *, writes the workspace, ~/.cache; network: any host; in /w"),
         (PROGRAM, "python3", "it is for that already"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
-        (PROGRAM, "host a.org *.B.net", "python3 *, in walls: opened (network a.org, *.b.net; writes ~/.cache), in"),
-        (AT_HOSTS, "host c.b.net a.org", "opened (network c.b.net, a.org; writes"),
+        (PROGRAM, "host a.org *.B.net", "python3 *, writes the workspace, ~/.cache; network: a.org, *.b.net; in"),
+        (AT_HOSTS, "host c.b.net a.org", "writes the workspace, ~/.cache; network: c.b.net, a.org"),
         (AT_HOSTS, "host *.b.net a.org c.org", "c.org is not what it may reach"),
         (AT_HOSTS, "host a.org:8080", "a.org:8080 is not what"),
         (AT_HOSTS, "host a.org *.b.net", "it is for that already"),
         (AT_HOSTS, "host *", "the host '*' means every host"),
         (AT_HOSTS, "host", "name the hosts"),
-        (AT_HOSTS, "offline", "in walls: workspace"),
+        (AT_HOSTS, "offline", "workspace only, offline"),
         (replace(PROGRAM, network=False), "host a.org", "it has no network"),
-        (CURL, "host a.org", "curl a.org, in walls: opened (network a.org), in /w"),
+        (CURL, "host a.org", "curl a.org, writes the workspace; network: a.org; in /w"),
         (FILES, "host a.org", "does not lie"),
-        (ANY, "make", "make *, in walls: opened"),
+        (ANY, "make", "make *, writes the workspace, "),
         (ANY, "rm -rf", "no way back"),
         (ANY, "kill", "done to the machine"),
         (ANY, "crontab", "done to the machine"),

@@ -54,10 +54,11 @@ def _lines_of_command(call: LoggedCall, changes: TreeChanges, *, full: bool) -> 
         yield Tone.QUIET, f"{len(changes.changes):,} paths in all ({counts}); --full names them"
     for place in changes.left_out:
         if place.is_changed:
-            yield Tone.WARNING, f"changed, and left out: {place.path} ({place.reason})"
+            did = "removed" if place.is_removed else "changed"
+            yield Tone.WARNING, f"{did}, and left out: {place.path} ({place.reason})"
     recorded = call.outcome.get("changes")
     if isinstance(recorded, Mapping) and recorded.get("history_changed") is True:
-        yield Tone.WARNING, "changed the history of the repository (HEAD, a branch, a tag or the stash)"
+        yield Tone.WARNING, "changed git history (HEAD, a branch, a tag or the stash); undo does not take that back"
 
 
 def _word(change: PathChange) -> str:

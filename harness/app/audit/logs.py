@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.log.heads_file import HeadsFile, KnownHead, names_of
 from harness.log.order import LogRecord
 from harness.log.reader import records
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.session.exits import Exit
 from harness.session.state import State, logs_in, workspace_folder
 from harness.terminal.console import Look, complain
@@ -215,7 +215,7 @@ def missing_logs(named_paths: Sequence[str], heads: HeadsFile, moved: Collection
         return
     for head in (*heads.every(), *heads.lost()):
         is_there = os.path.lexists(head.file) and not head.lost
-        if is_there or not any(is_within(head.file, folder) for folder in folders):
+        if is_there or not is_within_any(head.file, folders):
             continue
         if not head.removed and head.file not in moved:
             yield head

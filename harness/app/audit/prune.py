@@ -84,7 +84,10 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         reason = _reason(now - written, total, days, keep)
         if not reason:
             continue
-        pruned = _prune(Past(path=path, size=size, reason=reason), state, arguments)
+        past = Past(path=path, size=size, reason=reason)
+        pruned = prune_log(
+            past, state, dry_run=arguments.dry_run, is_broken_too=arguments.broken, is_open_too=arguments.open
+        )
         total -= size if pruned.fate is not PruneResult.KEPT else 0
         done.append(pruned)
         if not waits:
@@ -135,8 +138,11 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
-    """Remove one log, unless there is a reason to keep it. Raises LogError if the tombstone cannot be written."""
+def prune_log(past: Past, state: State, *, dry_run: bool, is_broken_too: bool, is_open_too: bool) -> Pruned:
+    """Remove one log, unless there is a reason to keep it. Raises LogError if the tombstone cannot be written.
+
+    A log that is broken, or whose last session has no end, is removed only with the flag for it.
+    """
     try:
         descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -147,25 +153,25 @@ def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
         status = _stat(past.path)
         if status is None or not os.path.samestat(status, os.fstat(descriptor)):
             return Pruned(past=past, fate=PruneResult.KEPT, reason="another file took its place meanwhile")
-        return _prune_held(past, state, arguments)
+        return _prune_held(past, state, dry_run=dry_run, is_broken_too=is_broken_too, is_open_too=is_open_too)
     except BlockingIOError:
         return Pruned(past=past, fate=PruneResult.KEPT, reason="it is in use")
     finally:
         os.close(descriptor)
 
 
-def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
+def _prune_held(past: Past, state: State, *, dry_run: bool, is_broken_too: bool, is_open_too: bool) -> Pruned:
     try:
         findings = judge_log(past.path, HeadsFile(state.heads))
     except LogError as error:
         return Pruned(past=past, fate=PruneResult.KEPT, reason=str(error))
     broken = findings.soundness is Soundness.BROKEN
     reason = past.reason
-    fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
-    if broken and not arguments.broken:
-        fate, reason = PruneResult.KEPT, f"{findings.reason} (--broken removes it)"
-    elif findings.soundness is Soundness.OPEN and not arguments.open:
-        fate, reason = PruneResult.KEPT, f"{findings.reason} (--open removes it)"
+    fate = PruneResult.WOULD_BE if dry_run else PruneResult.REMOVED
+    if broken and not is_broken_too:
+        fate, reason = PruneResult.KEPT, f"{findings.reason} (`harness audit prune --broken` removes it)"
+    elif findings.soundness is Soundness.OPEN and not is_open_too:
+        fate, reason = PruneResult.KEPT, f"{findings.reason} (`harness audit prune --open` removes it)"
     if fate is PruneResult.REMOVED:
         problem = _remove(past, findings, state)
         if problem:

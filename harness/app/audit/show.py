@@ -6,7 +6,7 @@ import datetime as dt
 import re
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue, WallsLevel
 from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
@@ -35,11 +35,12 @@ from harness.log.vocabulary import MOST_FACETS
 from harness.paths import short_place
 from harness.record import Record
 from harness.session.state import State
+from harness.terminal.call_line import ended_line, how_decided
 from harness.terminal.local_time import local_time, zone
 from harness.terminal.row_text import toned_rows
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import LEAST_WIDTH
-from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided, logged_walls
+from harness.terminal.trace import event_line, helper_took, hook_words, logged_walls
 from harness.text.amounts import count_of
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import Does, tool_kind
@@ -365,6 +366,8 @@ def _change_words(record: LogRecord) -> str:
         case "model_changed":
             settings = _model_settings(record)
             return f"~ model {get('model')} is asked from here on{f': {settings}' if settings else ''}"
+        case "session_named":
+            return f"~ the session is named {get('name')}"
         case "grant":
             origin = f"[{get('file')}:{get('line')}]"
             return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {origin}"
@@ -388,6 +391,17 @@ def _answer(record: LogRecord) -> str:
         return ""
     words = f', "{word(approval.get("words"))}"' if approval.get("words") else ""
     return f"; asked: {word(approval.get('question'))}? {word(approval.get('answer'))} by {word(approval.get('by'))}{words}"
+
+
+def _end_words(record: LogRecord, get: Callable[[str], str]) -> str:
+    """Return the line for the end of a session or of a background command. `get` returns a field as a word."""
+    if record["kind"] == "session_ended":
+        return f"session ended: {get('stop')} {get('detail')}"
+    ending = get("ending") if record.get("exit_code") is None else f"exit {get('exit_code')}"
+    origin = f"call {get('call')}" + (
+        "" if record["session"] == record.get("of_session") else f" of session {get('of_session')}"
+    )
+    return f"{get('name')}, in the background since {origin}, ended by {get('by')}: {ending}, {get('seconds')} s"
 
 
 def _record_words(record: LogRecord) -> tuple[str, str] | None:
@@ -430,8 +444,8 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"~ the log was mended after a crash: {torn_note}; calls without an end: {names}", ""
         case "model_response" if record.get("text"):
             return "< ", get("text")
-        case "session_ended":
-            return f"session ended: {get('stop')} {get('detail')}", ""
+        case "session_ended" | "job_ended":
+            return _end_words(record, get), ""
         case _:
             return None
 

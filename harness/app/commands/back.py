@@ -15,7 +15,7 @@ from harness.loop.compaction import split_summary, without_turn
 from harness.messages import Role
 from harness.plugin import HelpGroup, SlashCommand
 from harness.record import Record, replace
-from harness.session.person_message import INTERRUPTED, UNANSWERED, own_words
+from harness.session.person_message import typed_words
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -32,16 +32,9 @@ class Said(Record):
 def said_by_person(conversation: Conversation) -> Iterator[Said]:
     """Yield the user's messages that are still in the conversation, oldest first."""
     for place, message in enumerate(conversation.session.messages[1:]):
-        words = _typed(split_summary(message.content)[1]) if message.role is Role.USER else ""
+        words = typed_words(split_summary(message.content)[1]) if message.role is Role.USER else ""
         if words:
             yield Said(place=place, words=words)
-
-
-def _typed(text: str) -> str:
-    """Return the typed part of a message. If unanswered messages were joined, return all their typed parts."""
-    for between in (INTERRUPTED, UNANSWERED):
-        text = text.replace(f"{between}\n\n", "")
-    return own_words(text).strip()
 
 
 def back(conversation: Conversation, rest: str) -> None:

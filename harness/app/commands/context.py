@@ -146,7 +146,7 @@ COMMANDS = (
     ),
     SlashCommand(
         name="/context",
-        summary="how long the conversation is, what fills it",
+        summary="size of the context, and what fills it",
         group=HelpGroup.WORK,
         run=context,
         effect=Effect.SHOWS,

@@ -79,11 +79,6 @@ class Conversation:
         self.policy_sha256 = policy_sha256
         self.policy_before_plan: Policy | None = None
         """The policy to return to after plan mode. `None` outside plan mode."""
-        self.offers_plans = True
-        """Whether an answer in plan mode is offered to the user as a plan.
-
-        False once they refused one without a reason.
-        """
         self.spent: list[Spent] = []
         self.prompt = ""
         """The next message to the model, sent for the user with their consent. Empty for none."""
@@ -121,10 +116,10 @@ class Conversation:
         """Show a text on one line. It need not be safe to display."""
         self.screen.line(visible_line(text, max_characters), tone)
 
-    def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
+    def tell_log(self) -> None:
         """Show the path, size and head of the log. Each gets its own line, so that it can be copied."""
         for line in pinned(self.agent.log, self.place.environment.get("HOME", "")):
-            self.screen.unbroken(line, tone)
+            self.screen.unbroken(line)
 
     @property
     def prices(self) -> Prices | None:

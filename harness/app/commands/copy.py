@@ -135,7 +135,7 @@ COMMANDS = (
     SlashCommand(
         name="/copy",
         arguments="[code]",
-        summary="the last answer to the clipboard; code: its last block of code",
+        summary="copy the last answer, or its last block of code",
         group=HelpGroup.TALK,
         run=copy,
     ),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from harness.actions import Access
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.turns import PastSession
+from harness.app.edit_diffs import MOST_LINES
 from harness.app.kept_contents import kept_contents
 from harness.digest import digest_of
 from harness.errors import ToolError, UsageError
@@ -18,13 +19,11 @@ from harness.files.tree_changes import PathChange, PathKind
 from harness.files.undo import CommandStep, Step, Undoable, Unrestorable, changes_to_undo
 from harness.log.reader import read_log
 from harness.plugin import Effect, HelpGroup, SlashCommand
-from harness.record import Record
+from harness.record import Record, replace
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 
-MOST_LINES = 500
-"""Maximum number of lines shown of one file's diff. Further lines are counted."""
 _KINDS = ("session_started", "decision", "intent", "outcome")
 _USAGE = "usage: /diff [CALL], or /diff --stat"
 
@@ -38,6 +37,7 @@ class Changed(Record):
     is_new: bool
     """Whether the file did not exist before the first change."""
     calls: tuple[int, ...]
+    """Numbers of the calls of the present session that changed it."""
     unkept: str = ""
     """Reason why the earlier content is not saved."""
 
@@ -53,15 +53,22 @@ def diff(conversation: Conversation, rest: str) -> None:
         return
     if rest not in ("", "--stat"):
         raise UsageError(_USAGE)
-    changes = [(part, step) for part in reversed(conversation.turns.parts) for step in _steps(part)]
-    files = changed_files([change for _, step in changes for change in changes_of(step, conversation)])
+    present = conversation.session.identity
+    changes = [(part.session == present, step) for part in reversed(conversation.turns.parts) for step in _steps(part)]
+    files = changed_files(
+        [
+            change if is_present else replace(change, calls=())
+            for is_present, step in changes
+            for change in changes_of(step, conversation)
+        ]
+    )
     for file in files:
         _show(conversation, file, stores, stat=rest == "--stat")
     if not files:
         tools = " or ".join(shipped_that(Does.WRITES))
         conversation.say(f"this conversation changed no file by {tools} or a command", Tone.QUIET)
-    for _, step in reversed(changes):
-        _tell_unknown(conversation, step)
+    for is_present, step in reversed(changes):
+        _tell_unknown(conversation, step, _numbered(step.call) if is_present else "")
 
 
 def _steps(part: PastSession) -> tuple[Step, ...]:
@@ -119,8 +126,13 @@ def changed_files(changes: list[Changed]) -> list[Changed]:
     return list(files.values())
 
 
-def _tell_unknown(conversation: Conversation, step: Step) -> None:
-    """Tell the changes of a step that cannot be shown."""
+def _numbered(*calls: int) -> str:
+    """Return the numbers of calls, to follow a name. Empty without calls."""
+    return f"  [call {', '.join(map(str, calls))}]" if calls else ""
+
+
+def _tell_unknown(conversation: Conversation, step: Step, calls: str) -> None:
+    """Tell the changes of a step that cannot be shown. `calls` follows their names."""
     reasons: list[tuple[str, str]] = []
     match step:
         case Unrestorable():
@@ -134,11 +146,11 @@ def _tell_unknown(conversation: Conversation, step: Step) -> None:
             for change in _folders_of(step):
                 is_new, is_gone = (state.kind is PathKind.NONE for state in (change.before, change.after))
                 word = "new" if is_new else "removed" if is_gone else "changed"
-                conversation.say_line(f"{change.path}  [call {step.call}]: {word} folder")
+                conversation.say_line(f"{change.path}{calls}: {word} folder")
         case Undoable():
             pass
     for text, reason in reasons:
-        conversation.say_line(f"{text}  [call {step.call}]: {reason}", Tone.WARNING)
+        conversation.say_line(f"{text}{calls}: {reason}", Tone.WARNING)
 
 
 def _show_call(conversation: Conversation, number: int, stores: KeptContents) -> None:
@@ -150,7 +162,7 @@ def _show_call(conversation: Conversation, number: int, stores: KeptContents) ->
         return
     if isinstance(step, Undoable):
         before, after = _bytes(stores, step.before_sha256), _content_of(conversation, step, stores)
-        _show_diff(conversation, step.path, f"[call {number}]", before, after, stat=False)
+        _show_diff(conversation, step.path, _numbered(number), before, after, stat=False)
     elif isinstance(step, CommandStep):
         for change in _files_of(step):
             contents = []
@@ -158,10 +170,10 @@ def _show_call(conversation: Conversation, number: int, stores: KeptContents) ->
                 is_content = state.kind in (PathKind.NONE, PathKind.FILE) and not state.unkept
                 contents.append(_bytes(stores, state.sha256) if is_content else None)
             path = os.path.join(conversation.place.workspace.root, change.path)
-            _show_diff(conversation, path, f"[call {number}]", *contents, stat=False)
+            _show_diff(conversation, path, _numbered(number), *contents, stat=False)
         if not step.changes.changes:
             conversation.say(f"call {number} changed no file", Tone.QUIET)
-    _tell_unknown(conversation, step)
+    _tell_unknown(conversation, step, _numbered(number))
 
 
 def _content_of(conversation: Conversation, step: Undoable, stores: KeptContents) -> bytes | None:
@@ -181,20 +193,20 @@ def _bytes(stores: KeptContents, sha256: str | None) -> bytes | None:
 
 def _show(conversation: Conversation, file: Changed, stores: KeptContents, *, stat: bool) -> None:
     name = _name(conversation, file.path)
-    calls = f"[call {', '.join(map(str, file.calls))}]"
+    calls = _numbered(*file.calls)
     before = None if file.unkept else _bytes(stores, file.before_sha256)
     if before is None:
         reason = f": {visible_line(file.unkept, 200)}" if file.unkept else ""
-        conversation.say_line(f"{name}  {calls}: the earlier content is not saved{reason}", Tone.WARNING)
+        conversation.say_line(f"{name}{calls}: the earlier content is not saved{reason}", Tone.WARNING)
         return
     try:
         now = content_now(conversation, file.path)
     except (OSError, ToolError) as error:
         problem = error.strerror if isinstance(error, OSError) else str(error)
-        conversation.say_line(f"{name}  {calls}: cannot be read now: {problem}", Tone.WARNING)
+        conversation.say_line(f"{name}{calls}: cannot be read now: {problem}", Tone.WARNING)
         return
     if (now or b"") == before and (now is None) is file.is_new:
-        conversation.say_line(f"{name}  {calls}: it is again what it was", Tone.QUIET)
+        conversation.say_line(f"{name}{calls}: it is again what it was", Tone.QUIET)
         return
     state = "removed" if now is None else "new" if file.is_new else "changed"
     _show_diff(conversation, file.path, f"{calls}: {state}", before, now or b"", stat=stat)
@@ -206,13 +218,13 @@ def _show_diff(
     """Show the diff of two contents. `None` is a content that is not known."""
     name = _name(conversation, path)
     if before is None or after is None:
-        conversation.say_line(f"{name}  {state}: its contents are not saved", Tone.WARNING)
+        conversation.say_line(f"{name}{state}: its contents are not saved", Tone.WARNING)
         return
     if b"\0" in before + after:
-        conversation.say_line(f"{name}  {state}, binary: {len(before):,} bytes then, {len(after):,} now")
+        conversation.say_line(f"{name}{state}, binary: {len(before):,} bytes then, {len(after):,} now")
         return
     diff: Diff = compare(before, after)
-    conversation.say_line(f"{name}  {state}, +{diff.added} -{diff.removed} lines")
+    conversation.say_line(f"{name}{state}, +{diff.added} -{diff.removed} lines")
     if not stat:
         conversation.screen.diff(conversation.masked(diff.text(MOST_LINES)), name)
 
@@ -237,7 +249,7 @@ COMMANDS = (
     SlashCommand(
         name="/diff",
         arguments="[CALL | --stat]",
-        summary="what this conversation, or one call, changed in files",
+        summary="changes of files by this conversation, or by one call",
         group=HelpGroup.WORK,
         run=diff,
         effect=Effect.SHOWS,

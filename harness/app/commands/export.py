@@ -9,7 +9,7 @@ from harness.app.commands.conversation import Conversation
 from harness.errors import UsageError
 from harness.files.folders import open_folder
 from harness.messages import Message, Role
-from harness.paths import is_within
+from harness.paths import is_within_any
 from harness.plugin import HelpGroup, SlashCommand
 from harness.session.own_folders import output_path
 from harness.terminal.styles import Tone
@@ -51,7 +51,7 @@ def export(conversation: Conversation, rest: str) -> None:
 def _output_path(conversation: Conversation, name: str) -> str:
     workspace = conversation.place.workspace
     path = output_path(os.path.expanduser(name), (workspace.root, *workspace.added))
-    if any(is_within(path, folder) for folder in conversation.place.state.guarded):
+    if is_within_any(path, conversation.place.state.guarded):
         raise UsageError("sessions cannot be written into the harness's own folders; choose another place")
     return path
 

@@ -108,8 +108,8 @@ def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
 COMMANDS = (
     SlashCommand(
         name="/grants",
-        arguments="[revoke ID|all, narrow ID ..., answer ID]",
-        summary="what you granted beyond the policy",
+        arguments="[revoke|narrow|answer ID]",
+        summary="your permissions beyond the policy",
         group=HelpGroup.RULES,
         run=grants,
         max_arguments=None,

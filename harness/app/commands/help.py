@@ -14,21 +14,21 @@ from harness.terminal.tables import Table, labelled
 
 KEYS = (
     KeyWords(key="/", does="commands", more="a command; the menu says what each does"),
-    KeyWords(key="@", does="a file's name", more="the name of a file; the model reads files itself"),
-    KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
+    KeyWords(
+        key="@, Ctrl-V",
+        does="a file; a picture",
+        more="a file, which the model reads itself; the clipboard's picture",
+    ),
+    KeyWords(key="!", does="run a command as you", more="run a command as you; with !! the model does not hear of it"),
     KeyWords(
         key="Shift-Tab",
         does="the next mode",
-        more="what asks: the next of ask, edits, walls, plan",
+        more="the next mode: ask, edits, walls, plan",
     ),
     KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
-    KeyWords(
-        key="Alt-Enter", does="a new line", more="a new line; also Shift-Enter (if sent), Ctrl-J, or a \\ at the end"
-    ),
-    KeyWords(
-        key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before, or choose in a menu; search it"
-    ),
+    KeyWords(key="Alt-Enter", does="a new line", more="a new line; also Shift-Enter (if sent), Ctrl-J, \\ at the end"),
+    KeyWords(key="Up, Ctrl-R", does="earlier lines; search", more="earlier lines, or choose in a menu; search them"),
     KeyWords(key="Ctrl-X Ctrl-E", does="write in your editor"),
     KeyWords(key="Ctrl-L, Ctrl-Z", does="clear; suspend", more="clear the screen; suspend the program, and fg goes on"),
     KeyWords(key="/help", does="all commands and keys"),
@@ -36,16 +36,16 @@ KEYS = (
 QUESTION_KEYS = (
     ("y", "yes, once"),
     ("n, Esc", "no"),
-    ("r", "no, because ...: your words reach the model"),
-    ("Tab", "words of yours that go to the model with your answer, also with a yes"),
-    ("s, p", "yes, and for this session, or in this project: what that covers is shown first"),
-    ("e", "edit the call; it is judged again"),
-    ("space", "the next page of what does not fit; the last must be seen for a yes"),
-    ("v, ?", "view all of it; why it is asked"),
+    ("r", "no, with a reason that the model reads"),
+    ("Tab", "add words for the model to your answer, a yes too"),
+    ("s, p", "yes, for this session or project; what it covers is shown first"),
+    ("e", "edit the call; harness decides it again"),
+    ("space", "the next page; a yes needs the last one"),
+    ("v, ?", "the whole call; the reason for the question"),
     ("h", "halt: no, and the turn ends; nothing else of it runs"),
     ("Ctrl-C", "no, and the turn ends"),
     ("Ctrl-Z", "suspend the program; fg shows the question again"),
-    ("Enter", "nothing"),
+    ("Enter", "alone it never answers; y and Enter do"),
 )
 
 
@@ -74,9 +74,7 @@ def show_help(conversation: Conversation, rest: str) -> None:
     for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
         conversation.screen.table(command_table(rows))
-    conversation.say(
-        "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
-    )
+    conversation.say("Text that you type during a turn never answers a question.", Tone.QUIET)
 
 
 COMMANDS = (

@@ -30,8 +30,8 @@ class Mode(Enum):
 
 SAID = {
     Mode.ASK: "you are asked as the policy says",
-    Mode.EDITS: "edits in the workspace run unasked; protected files and commands still ask",
-    Mode.WALLS: "edits and commands that fit the workspace walls run unasked; what leaves them or cannot be undone asks",
+    Mode.EDITS: "edits run unasked; protected files and commands still ask",
+    Mode.WALLS: "calls in the workspace walls run unasked if undo covers them",
     Mode.PLAN: "nothing is changed until a plan is approved",
 }
 NEXT = "next"
@@ -88,7 +88,7 @@ def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the modes with descriptions, for the menu."""
     now = mode_of(conversation)
     return [
-        Offered(text=mode.value, label=mode.value, description=f"{'holds now; ' if mode is now else ''}{SAID[mode]}")
+        Offered(text=mode.value, label=mode.value, description=f"{'now: ' if mode is now else ''}{SAID[mode]}")
         for mode in Mode
     ]
 
@@ -97,7 +97,7 @@ COMMANDS = (
     SlashCommand(
         name="/mode",
         arguments="[ask|edits|walls|plan]",
-        summary="what you are asked about; Shift-Tab: the next",
+        summary="calls that ask; Shift-Tab: the next",
         group=HelpGroup.RULES,
         run=mode,
         offers=modes_to_choose,

@@ -94,7 +94,7 @@ COMMANDS = (
     SlashCommand(
         name="/model",
         arguments="[NAME]",
-        summary="the model; or a profile, or another one of its provider",
+        summary="show the model, or choose another one or a profile",
         group=HelpGroup.PROGRAM,
         run=model,
         offers=models_to_choose,

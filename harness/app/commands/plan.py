@@ -49,7 +49,7 @@ def enter(conversation: Conversation) -> None:
         agent.log.session = conversation.session.identity
         agent.gate.grants.set_mode("")
     agent.change_policy(conversation.session, with_plan_mode(policy), "plan")
-    conversation.policy_before_plan, conversation.offers_plans = policy, True
+    conversation.policy_before_plan = policy
 
 
 def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | None = None) -> None:
@@ -68,14 +68,13 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """Ask the user whether to carry out the plan, after a turn in plan mode. Return whether they agreed.
 
     There is no question, and the result is false, if the answer of the turn is itself a question. A reason given with a
-    refusal becomes the user's next message, and the next plan leads to the question again. After a refusal without a
-    reason, there is no further question until plan mode is entered again. The log record of the policy in force
-    contains question and answer. Raises LogError and PolicyError.
+    refusal becomes the user's next message. After each refusal, the next plan leads to the question again. The log
+    record of the policy in force contains question and answer. Raises LogError and PolicyError.
     """
     text, held_policy = result.text.strip(), conversation.policy_before_plan
     if held_policy is None or result.stop is not StopReason.COMPLETED or not text:
         return False
-    if not conversation.offers_plans or text.endswith("?"):
+    if text.endswith("?"):
         return False
     from harness.terminal.question import PLAN_TOOL
 
@@ -98,9 +97,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     )
     conversation.prompt = approval.words
     if not approval.words:
-        conversation.offers_plans = False
-        message = "plan mode stays on, and no plan is put to you any more: /plan go carries one out, /plan off leaves the mode"
-        conversation.say(message, Tone.QUIET)
+        conversation.say("plan mode stays on: say what the plan lacks, or leave the mode with /plan off", Tone.QUIET)
     return False
 
 

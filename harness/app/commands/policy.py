@@ -9,6 +9,7 @@ from harness.app.commands.conversation import Conversation
 from harness.app.policy.explain import TONES, explanation, hooks_about, parts_table
 from harness.app.policy.judged_call import tool_use, typed_action
 from harness.errors import HarnessError, ToolError, UsageError, nearest
+from harness.files.own_temporary import OwnTemporary
 from harness.limits import strictest
 from harness.messages import ToolCall
 from harness.paths import short_place
@@ -29,6 +30,8 @@ from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
 from harness.tool_kinds import BASH, OPTIONAL_NAMES, READ_FILE, WRITE_FILE, is_from_outside
+from harness.tools.bash import BashTool
+from harness.tools.command_walls import confinement_words
 
 ACTIONS = ("show", "explain", "use", "reload", "trust")
 
@@ -116,7 +119,7 @@ def _show(conversation: Conversation) -> None:
         places += f" (a package manager its own cache: {', '.join(sandbox.caches)})"
     hosts = "any host" if sandbox.network else ", ".join(sandbox.hosts) or "no host"
     conversation.say_line(f"  a command that you approve may write {places}; its question can name {hosts} to reach")
-    conversation.say_line(f"  confinement: {conversation.tools.level}")
+    conversation.say_line(f"  {confinement_words(conversation.tools.level)}")
 
 
 def _explain(conversation: Conversation, call_text: str) -> None:
@@ -132,12 +135,16 @@ def _explain(conversation: Conversation, call_text: str) -> None:
         tools, call_text = (tool_name,), arguments.strip() or "{}"
     elif flag == "--tool":
         tools, call_text = (tool_name,), arguments.strip()
+
+    def temporary() -> OwnTemporary | None:
+        return next((tool.temporary() for tool in conversation.tools.tools if isinstance(tool, BashTool)), None)
+
     for tool in tools:
         try:
             if is_from_outside(tool):
                 action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=call_text))
             else:
-                action, _ = typed_action(tool, call_text, workspace, conversation.place.environment)
+                action, _ = typed_action(tool, call_text, workspace, conversation.place.environment, temporary)
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)
@@ -240,8 +247,8 @@ def _trust(conversation: Conversation) -> None:
 COMMANDS = (
     SlashCommand(
         name="/policy",
-        arguments="[show|explain WHAT|use NAME|reload|trust]",
-        summary="the policy in force; take another one",
+        arguments="[explain|use|reload|trust]",
+        summary="the policy in force, or another one",
         group=HelpGroup.RULES,
         run=policy,
         offers=what_to_do,
@@ -249,7 +256,7 @@ COMMANDS = (
     ),
     SlashCommand(
         name="/tools",
-        summary="the tools that the model has, and what the policy says of each",
+        summary="the model's tools with their decisions",
         group=HelpGroup.RULES,
         run=tools,
         effect=Effect.SHOWS,

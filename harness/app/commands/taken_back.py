@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.diff import MOST_LINES, content_now
+from harness.app.commands.diff import content_now
 from harness.app.commands.turns import CallPlace, PastSession
+from harness.app.edit_diffs import MOST_LINES
 from harness.app.kept_contents import kept_contents
 from harness.app.sessions import logged_sessions, session_named, verified_session
 from harness.app.undo import (

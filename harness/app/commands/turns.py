@@ -9,9 +9,9 @@ from harness.audit.calls import is_of_person, is_typed
 from harness.audit.spending import Spending, spending_in
 from harness.errors import LogError
 from harness.log.order import LogRecord
-from harness.log.reader import read_log
+from harness.log.reader import read_log, records
 from harness.log.transcript import message_of, rebuilt
-from harness.log.vocabulary import SUMMARY
+from harness.log.vocabulary import CARRIED, SUMMARY
 from harness.loop.compaction import split_summary
 from harness.loop.run import Session
 from harness.messages import Message, Role
@@ -38,6 +38,8 @@ class CallPlace(Record):
 
 Turn = list[CallPlace]
 """The calls of one turn, without those that the user made."""
+TurnRecords = list[tuple[PastSession, LogRecord]]
+"""The records of one turn, each with its session, from the user's message to the next one."""
 
 
 class Turns:
@@ -122,9 +124,29 @@ def turns_of(log: str, session: str) -> list[Turn]:
 
     Raises LogError if a log cannot be read.
     """
-    turns: list[Turn] = []
+    return [
+        [
+            CallPlace(part=part, call=call)
+            for part, record in turn
+            if record["kind"] == "call_proposed"
+            and isinstance(call := record.get("call"), int)
+            and not record.get("by")
+        ]
+        for turn in records_of_turns(parts_of(log, session))
+    ]
+
+
+def records_of_turns(parts: Sequence[PastSession]) -> list[TurnRecords]:
+    """Return the records of the turns that are still in a conversation, oldest first. `parts` are its sessions.
+
+    Without the log of the session before the first, the messages of that session count as turns. The record that
+    carried them over is among the records of the last one.
+
+    Raises LogError if a log cannot be read.
+    """
+    turns: list[TurnRecords] = []
     before: list[LogRecord] = []
-    for part in parts_of(log, session):
+    for part in parts:
         records = list(_records(part))
         turns = _turns(part, records, turns, before)
         before = records
@@ -132,17 +154,20 @@ def turns_of(log: str, session: str) -> list[Turn]:
 
 
 def _turns(
-    part: PastSession, records: Sequence[LogRecord], turns: list[Turn], before: Sequence[LogRecord]
-) -> list[Turn]:
+    part: PastSession, records: Sequence[LogRecord], turns: list[TurnRecords], before: Sequence[LogRecord]
+) -> list[TurnRecords]:
     """Return the turns at the end of a session, from those of the session before it and the records of both."""
     is_answered = True
     for record in records:
-        call = record.get("call")
         match record["kind"]:
-            case "history_changed" if record.get("why") in ("resumed", "forked"):
-                dropped = _messages_of_person(before) - _count(_carried(record))
-                turns = turns[: max(0, len(turns) - max(0, dropped))]
-                is_answered = not is_unanswered(_carried(record))
+            case "history_changed" if record.get("why") in CARRIED:
+                messages = carried_messages(record)
+                is_answered = not is_unanswered(messages)
+                if before:
+                    dropped = _messages_of_person(before) - _count(messages)
+                    turns = turns[: max(0, len(turns) - max(0, dropped))]
+                    continue
+                turns = [[] for _ in range(_count(messages))]  # the log of the session before cannot be read
             case "history_changed" if record.get("why") == "undone":
                 turns, is_answered = turns[:-1], True
             case "history_changed" if record.get("why") == "cleared":
@@ -152,15 +177,15 @@ def _turns(
                 is_answered = False
             case "model_response" if record.get("purpose") != SUMMARY:
                 is_answered = True
-            case "call_proposed" if isinstance(call, int) and turns and record.get("by") is None:
-                turns[-1].append(CallPlace(part=part, call=call))
             case _:
                 pass
+        if turns:
+            turns[-1].append((part, record))
     return turns
 
 
 def _records(part: PastSession) -> Iterator[LogRecord]:
-    return (record for record in read_log(part.log) if record["session"] == part.session)
+    return (record for record in records(part.log) if record["session"] == part.session)
 
 
 def _origin_of(started: LogRecord) -> PastSession | None:
@@ -171,7 +196,8 @@ def _origin_of(started: LogRecord) -> PastSession | None:
             return None
 
 
-def _carried(record: LogRecord) -> list[Message]:
+def carried_messages(record: LogRecord) -> list[Message]:
+    """Return the messages that a record of a changed conversation contains. Empty if they are invalid."""
     messages = record.get("messages")
     try:
         return [message_of(message) for message in messages] if isinstance(messages, list) else []

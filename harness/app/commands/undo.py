@@ -6,7 +6,7 @@ from harness.app.commands.conversation import Conversation
 from harness.app.commands.taken_back import TakenBack
 from harness.loop.compaction import split_summary, without_turn
 from harness.plugin import HelpGroup, SlashCommand
-from harness.session.person_message import own_words
+from harness.session.person_message import typed_words
 from harness.terminal.styles import Tone
 
 
@@ -24,8 +24,8 @@ def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
     if choice.takes_conversation:
         agent.change_history(session, "undone", start, stop, without_turn(session.messages[start + 1]))
         conversation.turns.drop_last()
-        first = next(iter(conversation.masked(own_words(words)).splitlines()), "")
-        conversation.say(f"forgotten: {first[:200]}", Tone.QUIET)
+        lines = filter(None, conversation.masked(typed_words(words)).splitlines())
+        conversation.say(f"forgotten: {'; '.join(lines)[:200]}", Tone.QUIET)
     if choice.takes_files:
         files.take_back()
 
@@ -41,7 +41,7 @@ def _hint(conversation: Conversation) -> str:
 COMMANDS = (
     SlashCommand(
         name="/undo",
-        summary="take back the last turn: its messages, its files, or both",
+        summary="take back the messages or files of the last turn",
         group=HelpGroup.TALK,
         run=undo,
     ),

@@ -1,14 +1,17 @@
-"""/why: show the last decision as recorded in the log, and ways to allow the call."""
+"""/why: show the last decision, or that on a call, as recorded in the log, and ways to allow the call."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.app.commands.conversation import Conversation
 from harness.app.policy.explain import TONES
-from harness.audit.calls import answerer, objects_in, word
+from harness.audit.calls import answerer, number, objects_in, word
+from harness.errors import UsageError
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.policy.verdict import Source
 from harness.session.policies import home_of_rules, shipped_name, without_shipped_folder
@@ -20,14 +23,18 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does, tool_kind
 
 
-def show_decision(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Show the last decision."""
-    record = conversation.decision
+def show_decision(conversation: Conversation, rest: str) -> None:
+    """Show the last decision, or that of the call with the number `rest`. Raises UsageError and LogError."""
+    if not re.fullmatch("|[1-9][0-9]{0,8}", rest):
+        raise UsageError("usage: /why [CALL], where CALL is the number of a call of this session")
+    record, answer = _records_of(conversation, int(rest)) if rest else (conversation.decision, conversation.answer)
     if record is None:
-        conversation.say("nothing was decided yet in this session", Tone.QUIET)
+        problem = f"call {rest} of this session was not decided" if rest else "nothing was decided yet in this session"
+        conversation.say(problem, Tone.QUIET)
         return
-    conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
-    for name, value in _decided(record, conversation.answer):
+    call = f"{word(record.get('tool'))}  {word(record.get('summary'))}"
+    conversation.say_line(f"{call}  [call {word(record.get('call'))}]")
+    for name, value in _decided(record, answer):
         conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), max_characters=1_000)
     facets = objects_in(record.get("facets"))
     if facets:
@@ -43,6 +50,16 @@ def show_decision(conversation: Conversation, rest: str) -> None:  # noqa: ARG00
     conversation.say_line(f"to allow it: {way}", Tone.QUIET, max_characters=3_000)
 
 
+def _records_of(conversation: Conversation, call: int) -> tuple[LogRecord | None, LogRecord | None]:
+    """Return the decision on a call of this session, and the answer of the user. Each is `None` without a record."""
+    records: dict[str, LogRecord] = {}
+    for record in read_log(conversation.agent.log.path):
+        if record["session"] == conversation.session.identity and record.get("call") == call:
+            records[str(record["kind"])] = record
+    decision = records.get("decision", {})
+    return decision if decision.get("decision", "none") != "none" else None, records.get("approval_answered")
+
+
 def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
     yield "decision", word(record.get("decision"))
     yield "decided by", word(record.get("by"))
@@ -55,7 +72,10 @@ def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str,
         yield "walls", walls
     if answer is not None:
         words = f': "{word(answer.get("words"))}"' if answer.get("words") else ""
-        yield "answered", f"{word(answer.get('answer'))} by {answerer(answer)}{words}"
+        seconds, scope = number(answer, "seconds"), word(answer.get("scope"))
+        took = f", {seconds:.1f} s" if seconds is not None else ""
+        extent = f" for the {scope}" if scope else ""
+        yield "answered", f"{word(answer.get('answer'))}{extent} by {answerer(answer)}{took}{words}"
 
 
 _COLUMNS = Column(name="", toned=True), Column(name="", folds=True), Column(name="by", folds=True)
@@ -103,7 +123,8 @@ def _way(record: LogRecord, home: str) -> str:
 COMMANDS = (
     SlashCommand(
         name="/why",
-        summary="the last decision: by which rule, what would allow it",
+        arguments="[CALL]",
+        summary="reason for a decision, and what would allow the call",
         group=HelpGroup.WORK,
         run=show_decision,
         effect=Effect.SHOWS,

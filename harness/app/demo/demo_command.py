@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from harness.actions import Action
 from harness.app.demo.scenarios import SCENARIOS, Scenario
+from harness.app.edit_diffs import edit_diffs
 from harness.errors import UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
@@ -36,6 +37,7 @@ from harness.session.session_tools import tools_in
 from harness.session.signals import Signals
 from harness.session.state import State
 from harness.terminal.approver import TerminalApprover, show_question
+from harness.terminal.change_rows import Diffs
 from harness.terminal.console import FinishedOutput, complain, look_from
 from harness.terminal.question import Usual, usual_here
 from harness.terminal.screen import Notices, Screen
@@ -84,7 +86,13 @@ def _play(
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(folder, environment.get("HOME", "")))
     terminal = settings_from(arguments, environment, folder).terminal
     screen = Screen(
-        sys.stdout, look_from(terminal, environment), redactor=redactor, notices=Notices(terminal.notify.value)
+        sys.stdout,
+        look_from(terminal, environment),
+        redactor=redactor,
+        notices=Notices(terminal.notify.value),
+        # The whole questions of prepared answers stay on the screen, with their diffs.
+        diffs=Diffs.NONE if answers is not None else Diffs(terminal.diffs.value),
+        diff_of=edit_diffs(state, folder, redactor),
     )
     interrupt = Interrupt()
     signals = Signals(interrupt)

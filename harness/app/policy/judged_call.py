@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
 from harness.app.policy.declared_tools import DeclaredTools, outside_call
 from harness.errors import ToolError, UsageError, nearest
+from harness.files.own_temporary import OwnTemporary, named_in
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
@@ -33,24 +34,33 @@ Rules do not depend on time limits, and logged calls may have any.
 """
 
 
-def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
+def action_for(
+    tool: str,
+    text: str,
+    workspace: Workspace,
+    *,
+    cwd: str = "",
+    changes: bool = True,
+    temporary: OwnTemporary | None = None,
+) -> Action:
     """Return the action that would be judged if the model called `tool` with this command or path.
 
     `cwd` is the working directory of a command, inside the workspace. A call that changes nothing (`changes` is false)
-    is judged as a read if its file is in the workspace, as the tools do. Raises UsageError for an unknown tool,
-    ToolError for an invalid path or a working directory outside the workspace.
+    is judged as a read if its file is in the workspace, as the tools do. `temporary` is the session's own `/tmp`, if
+    there is one. Raises UsageError for an unknown tool, ToolError for an invalid path or a working directory outside
+    the workspace.
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
     facets: tuple[Facet, ...]
     default_of = reads_as = raw = ""
-    kind = tool_kind(tool)
+    kind, disk, files = tool_kind(tool), workspace.seen_with(temporary), workspace.for_files(lambda: temporary)
     match kind.does:
         case Does.RUNS:
-            facets, raw = _commands(text, workspace, cwd), text
+            facets, raw = _commands(text, disk, cwd), text
         case Does.READS:
-            facets = (workspace.resolve(text, Access.READ),)
+            facets = (files.resolve(text, Access.READ),)
         case Does.WRITES:
-            written, read = (workspace.resolve(text, access) for access in (Access.WRITE, Access.READ))
+            written, read = (files.resolve(text, access) for access in (Access.WRITE, Access.READ))
             new = kind.creates and not os.path.lexists(written.real)
             facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
             if not changes and written.place is Place.INSIDE:
@@ -76,14 +86,22 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
         default_of=default_of,
         reads_as=reads_as,
         text=raw,
+        own_tmp=disk.needs_temporary,
     )
 
 
-def typed_action(tool: str, text: str, workspace: Workspace, environment: Mapping[str, str]) -> tuple[Action, str]:
+def typed_action(
+    tool: str,
+    text: str,
+    workspace: Workspace,
+    environment: Mapping[str, str],
+    temporary: Callable[[], OwnTemporary | None] = lambda: None,
+) -> tuple[Action, str]:
     """Return the action of a call that a user typed, and a note on unknown facts about its tool.
 
-    `text` is a command, a path, or the arguments of the call as a JSON object. Raises UsageError and ToolError as
-    `action_for` does, and ToolError for invalid arguments and for a command with a bash syntax error.
+    `text` is a command, a path, or the arguments of the call as a JSON object. `temporary` returns the session's own
+    `/tmp`, if there is one. Raises UsageError and ToolError as `action_for` does, and ToolError for invalid
+    arguments and for a command with a bash syntax error.
     """
     if is_from_outside(tool):
         declared = DeclaredTools(environment).action(tool, text, workspace)
@@ -95,7 +113,7 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
         return declared or outside_action or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
-    action = action_for(tool, text, workspace)
+    action = action_for(tool, text, workspace, temporary=named_in(text, temporary))
     if tool_kind(tool).does is Does.RUNS and not text.strip():
         raise ToolError(f"{tool}: the command is blank")
     if tool_kind(tool).does is Does.RUNS and (complaint := syntax_complaint(text)):

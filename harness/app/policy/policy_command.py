@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from harness.errors import PolicyError, ToolError, UsageError
+from harness.files.own_temporary import OwnTemporary
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
@@ -85,22 +86,25 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     from harness.app.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
     from harness.app.policy.judged_call import typed_action
     from harness.session.extensions.hooks_here import declared_hooks
+    from harness.tools.command_walls import CommandWalls
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     state = State.of(environment)
     policy = assemble(state, workspace.root, names=arguments.policy, fallback="default")
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
+
+    def temporary() -> OwnTemporary | None:  # that of a new session, in which nothing is yet
+        return CommandWalls(workspace).own_temporary(lambda: os.devnull, environment.get("PATH", "").split(":"))
+
     try:
-        action, note = typed_action(tool, text, workspace, environment)
+        action, note = typed_action(tool, text, workspace, environment, temporary)
     except ToolError as error:
         raise UsageError(str(error)) from None
     if note:
         complain(note)
 
     def walls() -> WallsHere:
-        from harness.tools.command_walls import CommandWalls
-
         return CommandWalls(workspace).walls_here(policy, tool)
 
     verdict = evaluate_here(policy, action, walls=walls)

@@ -37,6 +37,7 @@ class Asking:
             paused=terminal.ahead.paused,
             usual=self._usual,
             dead_seconds=place.settings.terminal.dead_seconds.value,
+            times=terminal.times,
             keyboard_of=self._outside_asker.keyboard,
         )
 

@@ -19,6 +19,7 @@ from harness.session.state import PROJECT_CONFIG, State, word_folders, workspace
 from harness.session.trust import trusted_or_not
 from harness.shipped import PROJECT_FILES
 from harness.terminal.screen import Screen
+from harness.terminal.typing_times import TypingTimes
 
 if TYPE_CHECKING:
     from harness.app.resume import Carried
@@ -41,11 +42,13 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     return replace(carried, note=note)
 
 
-def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], folder: str) -> None:
+def ask_trust(
+    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], folder: str, times: TypingTimes
+) -> None:
     """Ask whether to trust the folder's policy and other files, once for each content. Raises HarnessError."""
 
     def ask(action: Action, verdict: Verdict) -> Approval:
-        return _ask(screen, terminal, environment, action, verdict)
+        return _ask(screen, terminal, environment, times, action, verdict)
 
     state = State.of(environment)
     for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
@@ -66,7 +69,12 @@ def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
 
 
 def _ask(
-    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
+    screen: Screen,
+    terminal: TerminalSettings,
+    environment: Mapping[str, str],
+    times: TypingTimes,
+    action: Action,
+    verdict: Verdict,
 ) -> Approval:
     """Ask a question before there is a session."""
     from harness.terminal.approver import TerminalApprover
@@ -77,5 +85,6 @@ def _ask(
         ToolRegistry(()).confinement,
         environment=environment,
         dead_seconds=terminal.dead_seconds.value,
+        times=times,
     )
     return ask(action, verdict)

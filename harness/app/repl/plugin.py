@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _prompt_flags(parser: ArgumentParser) -> None:
     from harness.app.command_line import command_list
 
-    parser.usage = "harness [OPTION ...] [PROMPT]\n       harness COMMAND ...      (harness help COMMAND describes it)"
+    parser.usage = "harness [OPTION ...] [PROMPT], harness COMMAND ..., harness help [TOPIC]"
     parser.description = f"{parser.description}\n{command_list()}"
     parser.epilog = EXIT_CODES
     parser.add_argument("prompt", nargs="?", help=SUPPRESS)

@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -37,10 +37,12 @@ from harness.app.repl.attached_files import AttachedFiles, attached
 from harness.app.repl.before_prompt import ask_trust, carried_over
 from harness.app.repl.repl_terminal import DoublePress, Terminal
 from harness.app.repl.status_line import status_of, status_parts, status_text
-from harness.app.repl.todo_list import ShownTodo
+from harness.app.repl.todo_list import ShownTodo, StandingTodo
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
+from harness.files.repository import branch_of
 from harness.gate.approval import Approval
-from harness.messages import Attachment, RunResult, StopReason
+from harness.loop.run import Interjection
+from harness.messages import Attachment, Role, RunResult, StopReason
 from harness.plugin import Effect, SlashCommand
 from harness.policy.verdict import Verdict
 from harness.record import replace
@@ -63,8 +65,10 @@ from harness.terminal.console import complain, look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Line, Tone
 from harness.terminal.type_ahead import NEXT_MODE
+from harness.terminal.typing_times import TypingTimes
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
+from harness.tools.command_walls import confinement_words
 
 if TYPE_CHECKING:
     from harness.app.repl.asking import Asking
@@ -90,7 +94,8 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
     screen.line("")
     screen.line(f"({count_of(result.turns, 'request')}, {usage_text})", Tone.QUIET)
     if not screen.look.repaints:
-        screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
+        status = status_of(conversation, branch_of(conversation.place.workspace.root))
+        screen.line(status_text(status, screen.width, conversation.place.settings.terminal.status.value), Tone.QUIET)
 
 
 def how_it_ended(result: RunResult, error: str) -> str:
@@ -109,6 +114,8 @@ def how_it_ended(result: RunResult, error: str) -> str:
 
 MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.WALLS: "walls> ", Mode.PLAN: "plan> "}
 """Text in front of the input line, by mode."""
+END_NOTICE, STOP_NOTICE = "harness: the turn has ended", "harness: an error or a limit ended the turn"
+"""Notifications for an absent user."""
 _MOST_ECHOED = 12
 """Maximum number of lines shown of a message that the user did not type."""
 _FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
@@ -136,9 +143,10 @@ def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carri
     """
     terminal = settings_from(arguments, environment, workspace_folder(arguments.cwd)).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
-    ask_trust(screen, terminal, environment, workspace_folder(arguments.cwd))
+    times = TypingTimes()
+    ask_trust(screen, terminal, environment, workspace_folder(arguments.cwd), times)
     try:
-        return Repl(arguments, environment, carried=carried)
+        return Repl(arguments, environment, times, carried=carried)
     except UsageError as error:
         from harness.app.demo.first_run import first_run
 
@@ -156,12 +164,22 @@ def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carri
 class Repl:
     """One conversation at the terminal."""
 
-    def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, carried: Carried | None = None) -> None:
-        """Begin the conversation. `carried` is the conversation to continue. Raises HarnessError."""
+    def __init__(
+        self,
+        arguments: Namespace,
+        environment: Mapping[str, str],
+        times: TypingTimes,
+        *,
+        carried: Carried | None = None,
+    ) -> None:
+        """Begin the conversation. `carried` is the conversation to continue. Raises HarnessError.
+
+        `times` tell of answers before the conversation.
+        """
         self._first: str | None = arguments.prompt
         self._place = place = place_of(arguments, environment, complain)
         self._signals = Signals(place.interrupt)
-        self._terminal = Terminal(place)
+        self._terminal = Terminal(place, self._is_message, times)
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
         added = added_commands(named_plugins(place.settings.file))
         tools = tools_of(rules_of(place, arguments, self.tell), self)
@@ -178,6 +196,7 @@ class Repl:
         granted = tools.rules.granted
         warnings = [granted.problem, *map(asleep_words, granted.grants)]
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(warning, 2_000)) for warning in warnings if warning]
+        self._carried = carried
         self._conversation = self._begin(arguments, carried)
         self._running.log.observers.append(self._conversation.record)
         own_commands, left_out = slash_of(place.words.commands, added)
@@ -186,6 +205,7 @@ class Repl:
         self._lines = self._terminal.prompt_line(
             place.state.history,
             place.workspace.root,
+            place.workspace.outputs or place.state.outputs,
             place.redactor,
             self._toolbar,
             self._commands,
@@ -199,8 +219,15 @@ class Repl:
         Each becomes the initial text of an input line, which the user may send. INVARIANT: one line at a time. If lines
         were joined, `!` and slash commands would take the following lines as arguments.
         """
+        self._branch = ""
+        """The workspace's branch when the present line began."""
+        self._notice = ""
+        """Notification for an absent user, sent when the next line is waited for. Empty for a present user."""
         self._history_told = False
         self._todo = ShownTodo()
+        self._standing_todo = StandingTodo()
+        self._running.log.observers.append(self._standing_todo.record)
+        self._screen.stand(self._standing_todo.rows)
         self._last: RunResult | None = None
         self._went_well = True
         """Whether typed-ahead lines may run: the line before was neither stopped nor refused."""
@@ -249,12 +276,9 @@ class Repl:
         if carried is None:
             session = self._agent.start()
         else:
-            from harness.app.resume import carried_lines
-
-            self._notes += carried_lines(carried, header)
             self._place.redactor.note(" ".join(carried.rebuilt.marks))
             self._running.tools.attachments.take_over(carried.rebuilt.messages, carried.session.path)
-            session = self._agent.start(carried=carried.messages(header), origin=carried.origin)
+            session = carried.begin(self._agent, header)
         return Conversation(
             running=self._running,
             screen=self._screen,
@@ -281,11 +305,16 @@ class Repl:
         self._signals.install()
         collect()
         screen.line(visible_line(f"harness: model {self._agent.model.name}, workspace {place.workspace.root}", 1_000))
-        screen.line(f"policy: {describe(running.policy)}; confinement: {running.tools.level}", Tone.QUIET)
+        screen.line(f"policy: {describe(running.policy)}", Tone.QUIET)
+        screen.line(confinement_words(running.tools.level), Tone.QUIET)
         if missing_wall := running.tools.missing_wall:
             screen.line(missing_wall, Tone.WARNING)
         for note in self._notes:
             screen.line(note.text, note.tone)
+        if self._carried is not None:
+            from harness.app.commands.transcript import show_carried
+
+            show_carried(conversation, self._carried, running.header)
         screen.line("/help for help", Tone.QUIET)
         while self._code is Exit.DONE and not conversation.leaving and (meaning := self._next()) is not None:
             self._take(meaning)
@@ -294,19 +323,33 @@ class Repl:
             close_and_sign(place.state, running.log, running.settings.sign_key.value, complain)
         running.close()
         screen.settle()
-        conversation.tell_log(Tone.QUIET)
+        for row in self._rows_at_end():
+            screen.unbroken(row, Tone.QUIET)
         if not self._is_closed:
             return Exit.TERMINATED if self._signals.terminated else self._code
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards output that could not be written
         return Exit.TERMINATED
+
+    def _rows_at_end(self) -> Iterator[str]:
+        """Yield the commands that go on with the conversation and show its log. A log elsewhere is named by its path."""
+        log, place, session = self._running.log.path, self._place, self._conversation.session
+        if log not in place.state.log_paths(place.workspace.root):
+            yield f"log: {log}"
+            return
+        if self._code is not Exit.LOG and any(message.role is Role.USER for message in session.messages):
+            flags = [word for word in sys.argv[1:] if word.startswith("-") and word not in ("-c", "--continue")]
+            with_flags = " with the same flags" if flags else ""
+            yield f"`harness -c`{with_flags} goes on with this conversation"
+        yield f"`harness audit show --session {session.identity}` shows what was done"
 
     @property
     def _is_closed(self) -> bool:
         """Whether the terminal window was closed. Its end of input may be read before its signal arrives."""
         return self._signals.hung_up or not terminal_is_there()
 
-    def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
-        return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
+    def _toolbar(self, hint: str, vi: str) -> Sequence[tuple[str, Tone]]:
+        status = replace(status_of(self._conversation, self._branch), hint=hint, vi=vi)
+        return status_parts(status, self._screen.width, self._place.settings.terminal.status.value)
 
     def _ending(self) -> RunResult:
         """Return the end of the session: completed if the user exited, else the reason why it stopped."""
@@ -351,7 +394,7 @@ class Repl:
         default = self._waiting_lines.popleft() if self._waiting_lines else draft
         if self._waiting_lines:
             self._screen.line(
-                f"{count_of(len(self._waiting_lines), 'further line')} that you typed ahead after this", Tone.QUIET
+                f"{count_of(len(self._waiting_lines), 'more line')} of yours to send after this one", Tone.QUIET
             )
         return self._typed(default)
 
@@ -372,11 +415,16 @@ class Repl:
     def _typed(self, default: str) -> str | None:
         """Return the next typed line. `None` if the user exits."""
         interrupt = self._place.interrupt
+        if notice := self._notice:
+            self._notice = ""
+            self._screen.notify(notice)
         for todo_line in self._todo.news(self._conversation.session.messages):
             self._screen.line(todo_line, Tone.QUIET)
         while not self._signals.terminated:
             interrupt.clear()
+            self._agent.take_news(self._conversation.session)
             self._screen.settle()
+            self._branch = branch_of(self._place.workspace.root)
             try:
                 with interrupt:
                     line = self._lines.read(default=default, pre_run=self._warm_up, prompt=self._mark).strip()
@@ -395,6 +443,7 @@ class Repl:
                 self._conversation.say_line(str(error), Tone.WARNING)
             else:
                 self._tell_history()
+                self._agent.take_news(self._conversation.session)
                 return line
         return None
 
@@ -411,12 +460,18 @@ class Repl:
     def _warm_up(self) -> None:
         """Import the modules of the first turn while the user types, since that takes longest."""
         self._place.interrupt.tell_by(self._lines.stopper())
+        self._running.tools.jobs.on_end = self._lines.above(self._tell_news)
 
         def warm_up() -> None:
             self._running.warm_up()
             slash_commands()
 
         threading.Thread(target=warm_up, daemon=True).start()
+
+    def _tell_news(self) -> None:
+        """Record and show what ended in the background while the user types. A broken log is reported with the line."""
+        with suppress(LogError):
+            self._agent.take_news(self._conversation.session)
 
     # Doing
 
@@ -441,6 +496,14 @@ class Repl:
             self._conversation.say_line(str(error), Tone.BAD)
             self._last = RunResult(stop=StopReason.WORKSPACE_LOST, text="", detail=str(error))
             self._code = Exit.INTERNAL
+        self._notice = self._notice_of_end(meaning) if self._asking.at_terminal.is_away else ""
+
+    def _notice_of_end(self, meaning: Meaning) -> str:
+        """Return the notification that a line is done. Empty if the user stopped it, and so is there."""
+        result = self._last if isinstance(meaning, Ask) else None
+        if result is not None and result.stop is StopReason.INTERRUPTED:
+            return ""
+        return END_NOTICE if self._went_well else STOP_NOTICE
 
     def _done(self, meaning: Meaning) -> bool:
         """Act on a line. Return whether that succeeded. Raises LogError and GateError."""
@@ -490,6 +553,32 @@ class Repl:
             return True
         return False
 
+    def _is_message(self, line: str) -> bool:
+        """Return whether a line, without outer blanks, is a message to the model."""
+        meaning = meaning_of(line, self._conversation.own_commands, self._place.words.left_out)
+        return isinstance(meaning, Ask)
+
+    def _interjection(self) -> Interjection | None:
+        """Return the next message that the user typed during the turn, to send with the results. `None` for none.
+
+        For /undo and /back, a turn begins with it.
+        """
+        line = self._ahead.take_steering()
+        if line is None:
+            return None
+        self._conversation.turns.begin(self._conversation.session)
+        self._echo(f"{line}  (with the results)")
+        self._terminal.remember(line)
+        words, attachments = self._with_files(Ask(text=line.strip()))
+        return Interjection(text=words, attachments=attachments)
+
+    def _with_files(self, prompt: Ask) -> tuple[str, tuple[Attachment, ...]]:
+        """Return the text of a message, and its attachments. Raises the errors of `Agent.do`."""
+        if "@" not in prompt.text:
+            return prompt.text, ()
+        attached = self._attached(prompt)
+        return attached.with_texts(prompt.text), attached.attachments
+
     def _attached(self, prompt: Ask) -> AttachedFiles:
         """Return the attachments of a line for the model.
 
@@ -510,12 +599,13 @@ class Repl:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
+        self._standing_todo.begin(session)
         conversation.error = ""
-        words, attachments = prompt.text, tuple[Attachment, ...]()
-        if "@" in words:
-            attached = self._attached(prompt)
-            words, attachments = attached.with_texts(words), attached.attachments
-        result = self._last = self._agent.run(conversation.message(words), session, attachments=attachments)
+        words, attachments = self._with_files(prompt)
+        with self._ahead.steering():
+            result = self._last = self._agent.run(
+                conversation.message(words), session, attachments=attachments, interjection=self._interjection
+            )
         self._screen.end_text()
         conversation.count(result)
         tell_end(conversation, result)

@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.app.commands.help import KEYS
+from harness.app.edit_diffs import edit_diffs
+from harness.app.repl.clipboard_picture import clipboard_picture
 from harness.plugin import SlashCommand
 from harness.process.lent_terminal import LentTerminal
 from harness.redaction.redactor import Redactor
+from harness.session.config.declared import QUEUES
 from harness.session.session_place import SessionPlace
+from harness.terminal.change_rows import Diffs
 from harness.terminal.completion import Menus
 from harness.terminal.console import look_from
 from harness.terminal.file_names import FileIndex
@@ -21,6 +25,7 @@ from harness.terminal.prompt_line import PromptLine
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
 from harness.terminal.type_ahead import TypeAhead
+from harness.terminal.typing_times import TypingTimes
 
 TWICE_SECONDS = 2.0
 """Maximum time in seconds between two Ctrl-C at an empty prompt that exit the program."""
@@ -29,7 +34,8 @@ TWICE_SECONDS = 2.0
 class Terminal:
     """The user's terminal: output and keys."""
 
-    def __init__(self, place: SessionPlace) -> None:
+    def __init__(self, place: SessionPlace, is_message: Callable[[str], bool], times: TypingTimes) -> None:
+        """`is_message` returns whether a typed line is a message to the model. `times` are those of earlier questions."""
         settings = place.settings.terminal
         look = look_from(settings, place.environment)
         self._settings = settings
@@ -40,10 +46,21 @@ class Terminal:
             look,
             redactor=place.redactor,
             notices=Notices(settings.notify.value),
-            way_to_output="/output shows all",
+            way_to_output="/output",
             way_to_stop="Esc stops",
+            diffs=Diffs(settings.diffs.value),
+            diff_of=edit_diffs(place.state, place.workspace.root, place.redactor),
         )
-        self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
+        self.times = times
+        self.ahead = TypeAhead(
+            sys.stdin.fileno(),
+            tell=self.screen.queued,
+            stop=_stop_turn,
+            escapes=look.repaints,
+            is_message=is_message,
+            tab_steers=settings.enter.value == QUEUES,
+            times=self.times,
+        )
         self._draws: Callable[[str], None] = self.screen.live
         """Function that shows the output of a running command."""
         self._lends = False
@@ -74,16 +91,17 @@ class Terminal:
         self,
         history: str,
         root: str,
+        pictures: str,
         redactor: Redactor,
-        toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        toolbar: Callable[[str, str], Sequence[tuple[str, Tone]]],
         commands: Callable[[], Sequence[SlashCommand]],
         offers: Callable[[], Menus],
         next_mode: Callable[[], None],
     ) -> PromptLine:
         """Return the input line.
 
-        `history` is the path of the history file, and `root` is the folder for file names. `offers` returns the menus
-        of commands. `next_mode` is the action of Shift-Tab.
+        `history` is the path of the history file, `root` is the folder for file names, and `pictures` that for pictures
+        of the clipboard. `offers` returns the menus of commands. `next_mode` is the action of Shift-Tab.
         """
         self._history = KeptHistory(history, redactor)
         return PromptLine(
@@ -98,6 +116,9 @@ class Terminal:
             next_mode=next_mode,
             environment=self._environment,
             tell=self.screen.line,
+            times=self.times,
+            picture=lambda: clipboard_picture(self._environment, root, pictures),
+            root=root,
         )
 
     @contextmanager

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.actions import Decision
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.mode import Mode, mode_of
 from harness.gate.grants_in_force import OF_MODES
 from harness.policy.policy import Policy
 from harness.record import Record
+from harness.session.config.declared import STATUS_PARTS
 from harness.terminal.row_text import cells, fitted
 from harness.terminal.styles import Tone
 from harness.text.amounts import count_of
@@ -18,7 +21,7 @@ from harness.tools.command_walls import is_unbound
 Part = tuple[str, Tone]
 
 BETWEEN = " | "
-_LONGEST_NAME = 40
+_LONGEST_NAME, _LONGEST_BRANCH = 40, 24
 
 
 class Status(Record):
@@ -39,20 +42,26 @@ class Status(Record):
     confinement: str = ""
     """The confinement level in a word or two. Empty if it is not shown."""
     grants: int = 0
+    jobs: int = 0
+    """Number of commands that run in the background."""
     loosened: tuple[str, ...] = ()
     """Settings that relax the gate, in words: `UNCONFINED allowed`."""
     mode: Mode = Mode.ASK
+    vi: str = ""
+    """Editing mode of vi's keys. Empty without them."""
+    branch: str = ""
+    """Git branch, or a commit's id. Empty if there is none."""
     hint: str = ""
     """Hint about the keys that apply now."""
 
 
-def status_parts(status: Status, width: int) -> tuple[Part, ...]:
-    """Return the parts of the status line, with a total of at most `width` terminal cells.
+def status_parts(status: Status, width: int, names: Sequence[str] = STATUS_PARTS) -> tuple[Part, ...]:
+    """Return the parts of the status line with these names, with a total of at most `width` terminal cells.
 
     If they do not fit, the least important parts are left out. Relaxed settings come first and stay longest. If a
     single part does not fit, it is cut and ends in dots.
     """
-    parts = [part for part in _parts(status) if part[1]]
+    parts = [part for part in _parts(status, names) if part[1]]
     while len(parts) > 1 and _width(parts) > width:
         least_important = min(range(len(parts)), key=lambda place: parts[place][0])
         del parts[least_important]
@@ -64,9 +73,9 @@ def status_parts(status: Status, width: int) -> tuple[Part, ...]:
     return tuple(visible_parts)
 
 
-def status_text(status: Status, width: int) -> str:
+def status_text(status: Status, width: int, names: Sequence[str] = STATUS_PARTS) -> str:
     """Return the status line as plain text, for a display that cannot repaint."""
-    return "".join(text for text, _ in status_parts(status, width))
+    return "".join(text for text, _ in status_parts(status, width, names))
 
 
 _MODES = {
@@ -77,22 +86,31 @@ _MODES = {
 }
 
 
-def _parts(status: Status) -> list[tuple[int, str, Tone]]:
-    """Return all parts with their importance, in display order."""
+def _parts(status: Status, names: Sequence[str]) -> list[tuple[int, str, Tone]]:
+    """Return the parts with these names and their importance, in display order.
+
+    Relaxed settings and the hint about keys always belong to them.
+    """
     loosened = ", ".join(status.loosened)
     cached = f" ({100 * status.cached_tokens // status.input_tokens}% cached)" if status.cached_tokens else ""
     tokens = f"{_short(status.input_tokens)} tokens in{cached}, {_short(status.output_tokens)} out"
+    parts = {
+        "mode": (90, *_MODES[status.mode]),
+        "vi": (72, f"vi {status.vi}" if status.vi else "", Tone.PLAIN),
+        "model": (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
+        "policy": (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
+        "walls": (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
+        "grants": (70, count_of(status.grants, "grant") if status.grants else "", Tone.WARNING),
+        "jobs": (71, count_of(status.jobs, "job") if status.jobs else "", Tone.WARNING),
+        "branch": (62, fitted(visible_line(status.branch, 500), _LONGEST_BRANCH), Tone.PLAIN),
+        "context": (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
+        "cost": (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
+        "turns": (20, count_of(status.turns, "turn") if status.turns else "", Tone.QUIET),
+        "tokens": (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
+    }
     return [
         (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
-        (90, *_MODES[status.mode]),
-        (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
-        (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
-        (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
-        (70, count_of(status.grants, "grant") if status.grants else "", Tone.WARNING),
-        (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
-        (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
-        (20, count_of(status.turns, "turn") if status.turns else "", Tone.QUIET),
-        (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
+        *(parts[name] for name in names),
         (75, status.hint, Tone.QUIET),
     ]
 
@@ -101,8 +119,8 @@ def _context(status: Status) -> str:
     if status.context_tokens_used is None:
         return ""
     if not status.context_tokens:
-        return f"context {_short(status.context_tokens_used)} tokens"
-    return f"context {_share(status)}%"
+        return f"{_short(status.context_tokens_used)} tokens of context"
+    return f"{_share(status)}% of context"
 
 
 def _share(status: Status) -> int:
@@ -128,8 +146,8 @@ def _width(parts: list[tuple[int, str, Tone]]) -> int:
 _CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 
-def status_of(conversation: Conversation) -> Status:
-    """Return the present status of the conversation."""
+def status_of(conversation: Conversation, branch: str) -> Status:
+    """Return the present status of the conversation, with the branch of its workspace."""
     session = conversation.session
     last = session.last_usage
     total = conversation.spending
@@ -145,8 +163,10 @@ def status_of(conversation: Conversation) -> Status:
         context_tokens=conversation.agent.context_tokens,
         confinement="" if is_unbound(conversation.tools.level) else conversation.tools.level,
         grants=sum(grant.id not in OF_MODES for grant in conversation.agent.gate.grants.grants),
+        jobs=len(conversation.tools.jobs.running),
         loosened=tuple(loosened(conversation.agent.gate.policy, conversation.tools.level)),
         mode=mode_of(conversation),
+        branch=branch,
     )
 
 

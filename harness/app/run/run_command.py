@@ -39,6 +39,7 @@ from harness.shipped import RUN_OTHERWISE
 from harness.terminal.console import Console, complain, look_here
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
+from harness.tools.command_walls import confinement_words
 
 if TYPE_CHECKING:
     from harness.app.resume import Carried
@@ -201,6 +202,12 @@ class _Run:
         result = self._result_of(session)
         if result.stop is StopReason.LOG_ERROR:
             return result
+        try:
+            agent.end_background(
+                session
+            )  # before the changes are taken, which a background command could go on to make
+        except LogError as error:
+            return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         problem = self._settled()
         self._code = self._code_of(result)
         self._fail(problem)
@@ -337,7 +344,8 @@ class _Run:
         _tell_carried(self._carried, session.header, console, quiet=arguments.quiet)
         if arguments.quiet:
             return
-        console.line(f"policy: {describe(session.policy)}; confinement: {session.tools.level}", Tone.QUIET)
+        console.line(f"policy: {describe(session.policy)}", Tone.QUIET)
+        console.line(confinement_words(session.tools.level), Tone.QUIET)
         if missing_wall := session.tools.missing_wall:
             console.line(missing_wall, Tone.WARNING)
         if arguments.dry_run:

@@ -10,7 +10,7 @@ from harness.errors import UsageError
 from harness.models.divergence import Divergence
 from harness.models.recorder import RecordingModel
 from harness.models.replayer import ReplayingModel
-from harness.paths import is_within
+from harness.paths import is_within_any
 from harness.record import field_names
 from harness.session.own_folders import output_path, workspace_folders
 from harness.session.provider_models import ProviderModels
@@ -58,7 +58,7 @@ class RunModel:
             place.redactor.note(self._replaying.marks)
             return self._replaying
         if self.record is not None:
-            if any(is_within(self.record, guarded_folder) for guarded_folder in place.state.guarded):
+            if is_within_any(self.record, place.state.guarded):
                 raise UsageError(
                     f"--record {self.record}: this folder is for the harness's own files; choose another place"
                 )

@@ -336,7 +336,7 @@ class _Opened:
             self.notes += [line.text for line in carried_lines(carried, identity) if line.tone is Tone.WARNING]
             place.redactor.note(" ".join(carried.rebuilt.marks))
             self.attachments.take_over(carried.rebuilt.messages, carried.session.path)
-            self.session = self.agent.start(carried=carried.messages(identity), origin=carried.origin)
+            self.session = carried.begin(self.agent, identity)
 
     # The interface to the user
 

@@ -28,7 +28,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.plugins.agents.event import HookEvent
 from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
-from harness.safe_files import is_locked_within, open_private, write_whole
+from harness.safe_files import is_locked_within, make_private, open_private, write_whole
 
 if TYPE_CHECKING:
     from harness.plugins.agents.handed_over import HandedOver
@@ -94,6 +94,8 @@ class AgentSession:
         self._log: ActionLog | None = None
         self.workspace = ""
         self.policy_sha256 = ""
+        self.has_namespaces = False
+        """Whether this machine gave commands namespaces when that was tried. `harness exec` tries it again."""
         self.latch = ""
         """Reason to refuse every further call of this session. Empty before a hard block."""
         self.state = GateState()
@@ -114,7 +116,7 @@ class AgentSession:
 
     def __enter__(self) -> Self:
         """Lock and read the session. Raises LogError if another process keeps the lock, or if the state is invalid."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private(self.folder)
         self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
         try:
             with self._clock_stopped():
@@ -235,7 +237,7 @@ class AgentSession:
             raise self._lost(path)
         self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
         self.workspace, self.policy_sha256 = str(stored["workspace"]), str(stored["policy_sha256"])
-        self.latch = str(stored["latch"])
+        self.latch, self.has_namespaces = str(stored["latch"]), stored.get("has_namespaces") is True
         unseen = tuple((str(unseen_path), str(diff)) for unseen_path, diff in _pairs(stored["unseen"]))
         self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
         self.grants = tuple(map(_grant, map(_fields, _list(stored["grants"]))))
@@ -310,6 +312,7 @@ class AgentSession:
             "workspace": self.workspace,
             "policy_sha256": self.policy_sha256,
             "latch": self.latch,
+            "has_namespaces": self.has_namespaces,
             "proposed": self.state.proposed,
             "unseen": [list(entry) for entry in self.state.unseen],
             "grants": [*filter(None, map(_kept_grant, self.grants))],

@@ -1,6 +1,7 @@
 """Run one command behind walls instead of the agent, in the same folder, with the same environment and streams.
 
-The command inherits our standard streams, and this process exits with its exit code.
+The command inherits our standard streams, session and process group, and this process exits with its exit code. A keeper
+forked from this process starts it where it gets namespaces; else it is a child of this process.
 """
 
 from __future__ import annotations
@@ -8,25 +9,30 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import stat
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from harness.actions import JsonValue
 from harness.plugins.agents.tickets import Ticket, machine
 from harness.process.environment import path_without_surprise, read_as_judged
 from harness.process.hardening import end_with_parent
-from harness.process.start import find_bash
+from harness.process.start import Launch, find_bash, start_elsewhere
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
-from harness.sandbox import Unhidden, hides_where_it_may_write, prepare
+from harness.sandbox import Confinement, Unhidden, hides_where_it_may_write, keeper_here, prepare
+from harness.sandbox.walls import TEMPORARY
 
 if TYPE_CHECKING:
     from harness.plugins.agents.watched_run import RestoredPlaces
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to forward to the command. Signals from a terminal reach the command directly."""
+_KEYS = (signal.SIGINT, signal.SIGQUIT)
+"""Signals that a terminal sends to the command directly. This process ignores them meanwhile."""
 _CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
 """Variables that change how bash interprets a command line (bash(1), Shell Variables). The gate judged it without them."""
 _FAR = 200
@@ -43,8 +49,18 @@ class CommandEnd(Record):
     seconds: float
     gaps: tuple[str, ...]
     """Requested protections that the walls do not enforce, a sentence each."""
+    fields: Mapping[str, JsonValue]
+    """Further fields of the outcome record: the connections through the proxy."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the agent."""
     restored: RestoredPlaces | None = None
     """The protected places that it changed. `None` if there are none."""
+
+
+def start_keeper(ticket: Ticket) -> None:
+    """Start the keeper that a ticket's command will need, without waiting for it."""
+    if ticket.walls.own_network or not ticket.walls.reader:
+        keeper_here(machine()).start()
 
 
 def run_confined(
@@ -65,7 +81,9 @@ def run_confined(
     temporary_path = environment.get("TMPDIR", "")
     scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - a private folder, removed at the end
     temporary = scratch.path() if ticket.keeps_temporary else None
-    walls, abilities, watch = replace(ticket.walls, temporary=temporary), machine(), None
+    # The agent's own tools write to the `/tmp` of the machine, so its commands read there.
+    walls = replace(ticket.walls, temporary=temporary, readable=TEMPORARY, console=_terminal())
+    abilities, watch = machine(), None
     if ticket.watched:
         from harness.plugins.agents.watched_run import WatchedRun  # late: most commands only read
 
@@ -73,10 +91,13 @@ def run_confined(
         walls = replace(walls, hold=(*walls.hold, *watch.holdable_paths))
     if walls.hold and hides_where_it_may_write(abilities):
         walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
+    network = None
+    if ticket.hosts:
+        from harness.tools.command_network import CommandNetwork  # late: few commands reach a host
+
+        network = CommandNetwork(ticket.hosts)
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
     with prepare(walls, abilities, unhidden=unhidden) as confinement:
-        bash = find_bash(environment.get("PATH", os.defpath).split(":"))
-        argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)
         inherited, reader = confinement.descriptors, -1
         if ticket.folder_to:
@@ -86,17 +107,35 @@ def run_confined(
             inherited = (*inherited, tells, script)
         for descriptor in inherited:
             os.set_inheritable(descriptor, True)
+        bash = find_bash(environment.get("PATH", os.defpath).split(":"))
+        launch = Launch(
+            argv=(bash, "--noprofile", "--norc", "-c", "--", ticket.command),
+            executable=bash,
+            cwd=ticket.cwd,
+            environment={**variables, **({} if network is None else network.variables)},
+            network=network,
+        )
         started = monotonic()
-        child = os.fork()
-        if child == 0:
-            _become(argv, variables, confinement.enter)
-        status = _waited_for(child)
-        if ticket.folder_to and status == 0:
+        code = _code_of(launch, confinement)
+        seconds = monotonic() - started
+        if ticket.folder_to and code == 0:
             _tell(ticket.folder_to, reader)
-        seconds, code = monotonic() - started, os.waitstatus_to_exitcode(status)
         code = code if code >= 0 else 128 - code
         restored = None if watch is None else watch.restore()
-        return CommandEnd(code=code, seconds=seconds, gaps=confinement.gaps, restored=restored)
+        if confinement.starter is not None:
+            keeper_here(abilities).leave()  # what the command left running goes on, as in the agent's shell
+        notes: list[str] = []
+        if network is not None:
+            network.close()
+            notes = network.notes(failed=code != 0)
+        return CommandEnd(
+            code=code,
+            seconds=seconds,
+            gaps=confinement.gaps,
+            fields={} if network is None else network.fields,
+            notes=tuple(notes),
+            restored=restored,
+        )
 
 
 def _pipe() -> tuple[int, int]:
@@ -142,11 +181,55 @@ def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | 
     return {**read_as_judged(variables), **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
 
 
-def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None]) -> NoReturn:
-    """Become the command in a forked child: enter the walls, and make the child end with its parent. Never returns."""
+def _code_of(launch: Launch, confinement: Confinement) -> int:
+    """Run a program in its walls. Return its exit code, or minus the number of the signal that ended it.
+
+    Raises OSError if it could not be started.
+    """
+    mask = signal.pthread_sigmask(
+        signal.SIG_BLOCK, (*_FORWARDED, *_KEYS)
+    )  # until the command and we are ready for them
+    if confinement.starter is not None:
+        program = start_elsewhere(replace(launch, descriptors=_inheritable()), confinement.starter, ())
+        return _waited_for(program.pid, program.wait, mask)
+    child = os.fork()
+    if child == 0:
+        _become((*confinement.prefix, *launch.argv), launch.environment, confinement.enter, mask)
+    return _waited_for(child, lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), mask)
+
+
+def _terminal() -> str:
+    """Return the path of the terminal among our standard streams. Empty if there is none."""
+    for stream in range(3):
+        with suppress(OSError):
+            return os.ttyname(stream)
+    return ""
+
+
+def _inheritable() -> tuple[int, ...]:
+    """Return our inheritable descriptors, which the command gets, without those of folders.
+
+    From an open folder, a command could reach files that its view of the disk hides.
+    """
+    descriptors = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # that of the list itself
+            if os.get_inheritable(int(name)) and not stat.S_ISDIR(os.fstat(int(name)).st_mode):
+                descriptors.append(int(name))
+    return tuple(descriptors)
+
+
+def _become(
+    argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None], mask: Iterable[int]
+) -> NoReturn:
+    """Become the command in a forked child: enter the walls, and make the child end with its parent. Never returns.
+
+    `mask` is the mask of signals for the command.
+    """
     try:
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # undo what Python or our parent set
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         done = allocate_lock()
         done.acquire()
 
@@ -165,14 +248,16 @@ def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[
         os._exit(NOT_STARTED)
 
 
-def _waited_for(child: int) -> int:
-    """Wait for the end of the command while forwarding signals. Return its wait status."""
+def _waited_for(pid: int, wait: Callable[[], int], mask: Iterable[int]) -> int:
+    """Forward signals to a process until `wait` returns, and return its result. `mask` is the usual mask of signals."""
 
     def pass_on(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a signal handler
-        os.kill(child, number)
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
     for number in _FORWARDED:
         signal.signal(number, pass_on)
-    for number in (signal.SIGINT, signal.SIGQUIT):  # a terminal sends them to the command directly
+    for number in _KEYS:
         signal.signal(number, signal.SIG_IGN)
-    return os.waitpid(child, 0)[1]
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return wait()

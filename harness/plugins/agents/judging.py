@@ -75,7 +75,9 @@ class JudgedCall:
         from harness.plugins.agents.tickets import machine
         from harness.tools.command_walls import CommandWalls
 
-        return CommandWalls(self._workspace, hide=self._parts.hidden, machine=machine(), by_host=False)
+        return CommandWalls(
+            self._workspace, hide=self._parts.hidden, machine=machine(has_namespaces=self._session.has_namespaces)
+        )
 
     def _tool(self, call: ForeignCall) -> Tool:
         return foreign_tool(call, self._workspace, self._cwd, self._shell)
@@ -224,9 +226,11 @@ class JudgedCall:
                 verdict,
                 self._workspace,
                 policy=self._parts.policy_at(self._workspace, self._session.policy_sha256),
+                walls=self._walls,
                 hidden=self._parts.hidden,
                 is_asked=is_asked,
             )
+            self._session.has_namespaces = self._walls.has_namespaces
         elif verdict.effects.left_out:
             raise ToolError(
                 f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "

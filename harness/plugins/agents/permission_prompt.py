@@ -22,6 +22,7 @@ from harness.plugins.agents.commands.each_call import hook_parts
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, as_json
 from harness.record import replace
+from harness.safe_files import make_private
 from harness.session.asked_call import HookParts
 from harness.session.state import State
 
@@ -140,7 +141,7 @@ def opened_prompt(
     folder: str, state: State, environment: Mapping[str, str], policies: Sequence[str] | None
 ) -> ClaudePrompt:
     """Return the prompt tool of a server that works in `folder`, with a new session. Raises OSError."""
-    os.makedirs(state.agents, mode=0o700, exist_ok=True)
+    make_private(state.agents)
     # The workspace is the server's folder, even inside a larger repository.
     environment = {**environment, "CLAUDE_PROJECT_DIR": folder}
 

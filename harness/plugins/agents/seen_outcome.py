@@ -64,12 +64,13 @@ def record_outcome(
         if end.restored is not None:
             records.places_changed(number, (), end.restored.places, "")
             records.places_answered(number, (), PlacesAnswer.NOBODY.value, 0.0, end.restored.returns)
-        gaps = "".join(f"\n[not enforced: {gap}]" for gap in end.gaps)
+        notes = "".join(f"\n{note}" for note in (*(f"[not enforced: {gap}]" for gap in end.gaps), *end.notes))
         result = ToolResult(
             call_id=call.id,
             status=ResultStatus.OK if end.code == 0 else ResultStatus.FAILED,
-            content=f"[exit code {end.code}, {end.seconds:.1f} s] {NOT_KEPT}{gaps}",
+            content=f"[exit code {end.code}, {end.seconds:.1f} s] {NOT_KEPT}{notes}",
             exit_code=end.code,
             duration_ms=round(end.seconds * 1000),
+            extra=end.fields,
         )
         records.record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US, changes=changes)

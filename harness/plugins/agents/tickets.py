@@ -16,13 +16,14 @@ from harness.actions import Action, Enforcement
 from harness.errors import ToolError, UsageError
 from harness.process.environment import unasked_variables
 from harness.record import Record, field_names, replace
-from harness.safe_files import read_small, write_whole
+from harness.safe_files import make_private, read_small, write_whole
 from harness.sandbox import Machine, Walls, probe
 
 if TYPE_CHECKING:
     from harness.files.workspace import Workspace
     from harness.policy.policy import Policy
     from harness.policy.verdict import Verdict
+    from harness.tools.command_walls import CommandWalls
 
 GOOD_SECONDS = 600.0
 """Seconds after the judgement in which a command may begin. An agent runs an allowed command at once."""
@@ -30,16 +31,17 @@ ASKED_SECONDS = 3_600.0
 """Same limit in seconds for a command about which the agent asks the user first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
-_LISTS = ("folders", "kept_paths", "changes", "named_paths", "denied")
+_LISTS = ("hosts", "folders", "kept_paths", "changes", "named_paths", "denied")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def machine() -> Machine:
+def machine(*, has_namespaces: bool = False) -> Machine:
     """Return the abilities of this machine for the commands of another agent.
 
-    Such a command stays in the session of the agent's shell, whose keys and signals it gets. No keeper can start it there.
+    Such a command stays in the session of the agent's shell, whose keys and signals it gets. `has_namespaces` means that an
+    earlier test of namespaces succeeded, so that none is needed now.
     """
-    return replace(probe(), no_namespaces="the command of another agent stays in its session")
+    return replace(probe(), in_session=True, **({"no_namespaces": ""} if has_namespaces else {}))
 
 
 class Ticket(Record):
@@ -57,6 +59,8 @@ class Ticket(Record):
     """Whether the command must not run if a wall cannot be enforced."""
     variables: Mapping[str, str] = {}
     """Variables to add to the environment of the agent's shell."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that the command reaches through the proxy, in the form of a policy. Empty without a network of its own."""
     folders: tuple[str, ...] = ()
     """Missing folders that a rule lets the command write. They are created before it runs."""
     root: str = ""
@@ -67,6 +71,8 @@ class Ticket(Record):
     """Further files to compare (absolute paths)."""
     changes: tuple[str, ...] = ()
     """`Effects.changes` of the command."""
+    writes_git: bool = True
+    """`Effects.writes_git` of the command."""
     named_paths: tuple[str, ...] = ()
     """`Effects.named_paths` of the command."""
     looks_at: str = ""
@@ -84,14 +90,17 @@ class Ticket(Record):
         workspace: Workspace,
         *,
         policy: Policy,
+        walls: CommandWalls,
         hidden: Sequence[str],
         is_asked: bool,
     ) -> Ticket:
         """Return the ticket for an allowed command. `is_asked` says whether the agent asks the user first.
 
+        `walls` are those of the commands of this workspace.
+
         Raises ToolError if the policy requires a wall that this machine does not have.
         """
-        from harness.tools.command_walls import CommandWalls, missing_folders, walls_for
+        from harness.tools.command_walls import missing_folders, walls_for
 
         effects = verdict.effects
         folders = tuple(missing_folders(effects, workspace))
@@ -100,19 +109,27 @@ class Ticket(Record):
             raise ToolError(
                 f"The policy requires the walls of commands, and they are not whole here: {effects.unheld}."
             )
-        walls = walls_for(effects, workspace, hide=hidden)
-        walls, _ = CommandWalls(workspace).by_every_name(walls, required=required)
+        own_network = walls.limits_hosts(effects)
+        its_walls, _ = walls.by_every_name(walls_for(effects, workspace, hide=hidden), required=required)
+        code = "" if its_walls.reader else walls.own_environment(its_walls)
         variables = unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {}
         return cls(
             command=action.text,
             cwd=action.cwd,
-            walls=replace(walls, write=(*walls.write, *folders)),
+            walls=replace(
+                its_walls,
+                write=(*its_walls.write, *folders),
+                own_network=own_network,
+                keep=(*its_walls.keep, *filter(None, (code,))),
+            ),
+            hosts=effects.hosts if own_network else (),
             folders=folders,
             keeps_temporary=not effects.looks_only,
             good_seconds=ASKED_SECONDS if is_asked else GOOD_SECONDS,
-            required=required,
+            required=required or verdict.in_walls,
             watched="" if effects.looks_only or effects.opens_places else workspace.root,
             kept_paths=(*effects.keep, *effects.hold),
+            writes_git=effects.writes_git,
             looks_at=workspace.root if effects.may_write else "",
             denied=tuple(
                 (matcher.patterns.patterns, () if matcher.exceptions is None else matcher.exceptions.patterns)
@@ -135,7 +152,7 @@ class TicketFolder:
 
     def put(self, ticket: Ticket, call: int, *, tells_folder: bool = False) -> str:
         """Store a ticket for the call with this number, and return the ticket's path. Raises OSError."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         path = os.path.join(self._folder, os.urandom(_TOKEN_BYTES).hex())
         if tells_folder:
             ticket = replace(ticket, folder_to=told_of(path))

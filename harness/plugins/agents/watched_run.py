@@ -8,7 +8,7 @@ from harness.files.before_images import BeforeImages
 from harness.files.protected_places import ProtectedPlaces
 from harness.place_changes import PlaceReturn, PlacesFound
 from harness.plugins.agents.tickets import Ticket
-from harness.policy.opened_places import maintains, opens_place
+from harness.policy.opened_places import held_places, maintains
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 
@@ -41,11 +41,8 @@ class WatchedRun:
     @property
     def holdable_paths(self) -> Sequence[str]:
         """The absolute paths of the places that the command must leave as they are."""
-        return [
-            path
-            for path in self._places.holdable_paths
-            if not opens_place(self._ticket.changes, path.removeprefix(f"{self._ticket.watched}/"))
-        ]
+        ticket = self._ticket
+        return held_places(self._places.holdable_paths, ticket.watched, ticket.changes, writes_git=ticket.writes_git)
 
     def restore(self) -> RestoredPlaces | None:
         """Restore the places that the command changed without a permission. Return `None` if there are none."""

@@ -193,34 +193,34 @@ def _machine_lines(report: Report) -> Iterator[tuple[str, str, Tone]]:
             Tone.WARNING,
         )
     else:
-        yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
+        yield "network", "a policy can limit commands to single hosts (network = [...])", Tone.PLAIN
     yield (
         "bash",
         findings.bash or "none: commands cannot run",
         Tone.PLAIN if findings.bash else Tone.BAD,
     )
-    yield "own code", ", ".join(findings.code), Tone.PLAIN
+    yield "program", ", ".join(findings.code), Tone.PLAIN
     if findings.code_inside:
-        yield "own code", f"{', '.join(findings.code_inside)} {_own_code_told(findings)}", Tone.WARNING
-    can = "can be written" if findings.state_writable else "CANNOT be written: there will be no log, and no session"
+        yield "program", f"{', '.join(findings.code_inside)} {_own_code_told(findings)}", Tone.WARNING
+    can = "writable" if findings.state_writable else "NOT WRITABLE: without a log no session starts"
     yield (
         "state folder",
         f"{findings.state} ({can})",
         Tone.PLAIN if findings.state_writable else Tone.BAD,
     )
     limits = StoreLimits()
-    size = f"{size_of_bytes(findings.contents)} of files around commands are kept, for undo"
+    size = f"{size_of_bytes(findings.contents)} of files from before and after commands"
     bounds = f"at most {size_of_bytes(limits.store)} a workspace, {size_of_bytes(limits.all_stores)} in all"
-    yield "undo", f"{size} ({bounds}; `harness audit prune` removes what is past {limits.days} days)", Tone.PLAIN
+    yield "undo", f"{size} ({bounds}; `harness audit prune` removes those older than {limits.days} days)", Tone.PLAIN
     if findings.root:
-        text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
-        text += "run the harness as an ordinary user"
+        text = "root: limits and file modes do not apply, and a gap in the walls opens the machine; "
+        text += "run harness as an ordinary user"
         yield "user", text, Tone.WARNING
     if report.environment_closed:
-        yield "environment", "the environment of the harness (keys) is closed to commands", Tone.PLAIN
+        yield "environment", "commands cannot read the environment of harness, with its keys", Tone.PLAIN
     else:
-        reason = "root may look into every process" if findings.root else "the kernel let it be read"
-        text = f"what the harness was started with (keys) is open to commands without walls: {reason}"
+        reason = "root can read every process" if findings.root else "the kernel permits it"
+        text = f"commands without walls can read the environment of harness, with its keys: {reason}"
         yield "environment", text, Tone.WARNING
 
 
@@ -228,10 +228,8 @@ def _own_code_told(findings: MachineFindings) -> str:
     if hides_where_it_may_write(findings.machine) and all(
         os.path.exists(f"{path}/pyvenv.cfg") for path in findings.code_inside
     ):
-        return "can be written by no command in this folder: namespaces or bubblewrap keep it as it is"
-    return (
-        "can be written by commands in this folder; a session that would load changed code ends: install it elsewhere"
-    )
+        return "no command in this folder can write it: namespaces or bubblewrap protect it"
+    return "commands in this folder can write it, and a session ends before it loads changed code: install it elsewhere"
 
 
 def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, str, Tone]]:
@@ -262,12 +260,14 @@ def _detail(trial: Trial, *, has_walls: bool) -> str:
 def _verdict_lines(report: Report) -> Iterator[Line]:
     yield Line(tone=Tone.PLAIN, text="")
     if report.holds:
-        yield Line(tone=Tone.GOOD, text="Commands can be confined here, so policies that say required = true (ci) run.")
+        yield Line(tone=Tone.GOOD, text="This machine can confine commands, so policies with required = true (ci) run.")
     elif enforces(report.findings.machine):
-        text = f"The walls do not hold here: {report.failures} of the attempts above ended as they must not. Policies that say "
-        yield Line(tone=Tone.BAD, text=f"{text}required = true (ci) must not be relied on; please report this.")
+        text = (
+            f"The walls do not hold here: {report.failures} of the attempts above failed. Do not rely on policies with "
+        )
+        yield Line(tone=Tone.BAD, text=f"{text}required = true (ci), and please report this.")
     else:
-        text = "Commands cannot be confined here: policies that say required = true (ci) do not run here."
+        text = "This machine cannot confine commands, so policies with required = true (ci) do not run."
         yield Line(tone=Tone.BAD, text=text)
         yield Line(tone=Tone.PLAIN, text=f"What to do: {_remedy(report.findings)}.")
 

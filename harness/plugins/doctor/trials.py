@@ -141,12 +141,11 @@ class Scene:
     def walls(self) -> dict[Behind, Walls]:
         """Return the walls of each kind for this folder."""
         hidden = os.path.join(self.folder, "hidden")
+        writer = Walls(write=(self.workspace,), network=False, hide=(hidden,), unix_sockets=False)
         return {
             Behind.READER: Walls(write=(), network=False, hide=(hidden,)),
-            Behind.WRITER: Walls(write=(self.workspace,), network=False, hide=(hidden,)),
-            Behind.MASKED: Walls(
-                write=(self.workspace,), network=False, hide=(hidden, os.path.join(self.workspace, ".env"))
-            ),
+            Behind.WRITER: writer,
+            Behind.MASKED: writer.hiding((os.path.join(self.workspace, ".env"),)),
         }
 
     def renew(self) -> None:

@@ -14,7 +14,7 @@ from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.record import Record, field_names
-from harness.safe_files import is_locked_within, open_private, replace_file, sync_names
+from harness.safe_files import is_locked_within, make_private, open_private, replace_file, sync_names
 from harness.session.state import State
 from harness.text.strict_json import NotJsonError, read_line
 
@@ -100,7 +100,7 @@ class PinFile:
 
         Raises UsageError and OSError.
         """
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
         try:
             if not is_locked_within(lock, LOCK_SECONDS):

@@ -29,7 +29,8 @@ MOST_TOLD = 5
 def server_machine() -> Machine:
     """Return the abilities of this machine for servers.
 
-    A server runs outside of namespaces: it may serve a whole session, and share files below `/tmp` with other programs.
+    A server runs outside of namespaces. It may serve a whole session, and its view of the disk would be the one of its
+    start: a hidden file that an editor replaces later would be visible in it. Without a view, that is a gap from the start.
     """
     return replace(probe(), no_namespaces="servers run outside of namespaces")
 

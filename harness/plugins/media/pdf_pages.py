@@ -15,7 +15,8 @@ from harness.actions import Effects, JsonValue
 from harness.errors import ErrorCode, ToolError
 from harness.files.judged_files import display_path
 from harness.gate.tool import ToolOutput
-from harness.process.command import CommandEnding, run_group
+from harness.process.command import run_group
+from harness.process.ended import CommandEnding
 from harness.process.own_code import own_code
 from harness.process.start import Launch, NotConfinedError, becoming, find_bash
 from harness.record import Record, replace

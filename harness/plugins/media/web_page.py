@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from harness.errors import ToolError
 from harness.plugins.media.web_request import WebAnswer
 from harness.process.asked_program import ask_program
-from harness.process.command import CommandEnding
+from harness.process.ended import CommandEnding
 from harness.process.own_code import own_code
 from harness.record import Record
 from harness.sandbox.confinement import prepare

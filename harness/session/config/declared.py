@@ -91,8 +91,16 @@ def is_key_like(name: str) -> bool:
 
 CALL_FORMS = ("functions", "text")
 """Forms of a model's calls: function calls, or a fenced block in its text."""
-NOTICES = ("bell", "osc9", "off")
-"""Notifications about a waiting question: BEL, a notification of the terminal (OSC 9), or none."""
+NOTICES = ("bell", "osc9", "osc777", "off")
+"""Notifications: BEL, a notification of the terminal (OSC 9 or OSC 777), or none."""
+DIFFS = ("full", "short", "none")
+"""Forms in which the diff of an edit is shown after it."""
+STEERS, QUEUES = "steer", "queue"
+"""Effects of Enter during a turn. Tab has the other effect."""
+STATUS_PARTS = (
+    "mode", "vi", "model", "policy", "walls", "grants", "jobs", "branch", "context", "cost", "turns", "tokens",
+)  # fmt: skip
+"""Parts of the status line, in their default order. `vi` is the editing mode of vi's keys."""
 LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
 """Bounds of `terminal.dead_seconds`: the time after a prompt appears during which keys have no effect.
 
@@ -124,6 +132,9 @@ SETTINGS: Mapping[str, Declared] = {
     ),
     "terminal.vi": Declared(holds="flag", default=False),
     "terminal.notify": Declared(holds=f"one of {' '.join(NOTICES)}", default="bell"),
+    "terminal.enter": Declared(holds=f"one of {STEERS} {QUEUES}", default=STEERS),
+    "terminal.status": Declared(holds=f"list of one of {' '.join(STATUS_PARTS)}", default=STATUS_PARTS),
+    "terminal.diffs": Declared(holds=f"one of {' '.join(DIFFS)}", default="short"),
     "terminal.theme": Declared(holds=f"one of {' '.join(THEMES)}", default="auto"),
     "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii"),
     "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader"),

@@ -46,7 +46,13 @@ class TerminalSettings(Record):
     vi: Setting[bool]
     """Whether lines are edited with the keys of vi."""
     notify: Setting[str]
-    """Notification about a waiting question: bell, osc9 or off."""
+    """Notification about a waiting question or the end of a turn: one of NOTICES."""
+    enter: Setting[str]
+    """Effect of Enter during a turn: steer or queue."""
+    status: Setting[tuple[str, ...]]
+    """Parts of the status line, in order."""
+    diffs: Setting[str]
+    """Extent of the diffs below the lines of calls: full, short or none."""
     theme: Setting[str]
     """Colours: auto, dark, light or none."""
     ascii: Setting[bool]
@@ -370,6 +376,9 @@ class _Layers:
                 dead_seconds=self.plain("terminal.dead_seconds", float),
                 vi=self.plain("terminal.vi", bool),
                 notify=self.plain("terminal.notify", str),
+                enter=self.plain("terminal.enter", str),
+                status=self.plain("terminal.status", _names),
+                diffs=self.plain("terminal.diffs", str),
                 theme=self.plain("terminal.theme", str),
                 ascii=self.plain("terminal.ascii", bool),
                 screen_reader=self.plain("terminal.screen_reader", bool),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from harness.errors import UsageError
-from harness.paths import is_within
+from harness.paths import is_within, is_within_any
 from harness.record import replace
 from harness.session.config.config_file import refuse_place
 from harness.session.extensions.project_trust import trusted_words
@@ -109,4 +109,4 @@ def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:
     if any(is_within(guarded_folder, place) for guarded_folder in (workspace, home, *state.guarded)):
         return False
     skills = os.path.join(os.path.realpath(state.config), "skills")
-    return is_within(place, skills) or not any(is_within(place, guard) for guard in state.guarded)
+    return is_within(place, skills) or not is_within_any(place, state.guarded)

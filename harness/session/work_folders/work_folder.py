@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from harness.errors import UsageError
 from harness.process.removal import remove_folder
 from harness.record import Record
-from harness.safe_files import sync_path, write_new
+from harness.safe_files import make_private, sync_path, write_new
 from harness.session.work_folders.git_runner import GitFailure
 
 TREE = "worktree"
@@ -103,7 +103,7 @@ def locked(lock: str) -> Iterator[None]:
     Raises UsageError if the file cannot be made.
     """
     try:
-        os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(lock))
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise UsageError(f"{lock} cannot be made: {error.strerror}") from None

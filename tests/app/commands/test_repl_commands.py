@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from repl_scene import WIDE, Prompt, Start, prompts, write_config
 from rows import all_rows
-from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
+from screen_scene import CTRL_C, DOWN, ENTER, ENTER_KEY, ESC, TAB
 
 from harness.actions import Decision
 from harness.app.commands.help import command_table
@@ -27,7 +27,15 @@ from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.verdict import evaluate
-from harness.session.person_message import INTERRUPTED, PLAN_ON, PLAN_OVER, RAN_BY_PERSON, UNANSWERED, own_words
+from harness.session.person_message import (
+    INTERRUPTED,
+    PLAN_ON,
+    PLAN_OVER,
+    RAN_BY_PERSON,
+    UNANSWERED,
+    own_words,
+    typed_words,
+)
 from harness.session.policies import put_over, with_plan_mode
 from harness.terminal.console import Look
 from harness.terminal.tables import drawn
@@ -189,7 +197,7 @@ def test_showing_commands_print_their_text_and_send_no_request(program: Program,
     prompt.say("/log 1", "head:")
     prompt.say("/log many", "usage: /log [LINES]")
     prompt.say("/tools", "edit_file   confirm  default for edit_file")
-    prompt.say("/policy show", "confinement: ")
+    prompt.say("/policy show", "walls: ")
     prompt.say("/policy explain git push -f", "decided by: rule force-push")
     prompt.say("/policy explain b.txt", "write_file: b.txt")
     prompt.say("/policy explain ", "usage: /policy explain")
@@ -275,12 +283,11 @@ def test_long_output_is_shortened_and_plan_mode_is_still_announced(program: Prog
     prompt.wait_count("the model is told with your next message", 2)
     prompt.say("!printf %07000d 2", "there is no more room")
     prompt.say("/plan", "plan mode: nothing")
-    for line, answer in (("well?", "Long."), ("and now?", "Again.")):
+    for times, (line, answer) in enumerate((("well?", "Long."), ("and now?", "Again.")), 1):
         prompt.type(line)
         prompt.wait_for(answer)
-        if line == "well?":  # after a no, no plan is put to the person any more
-            prompt.press("plan", "n")
-        prompt.wait_for("plan mode stays on")
+        prompt.press("plan", "n", times=times)  # a no to one plan is no answer to the next
+        prompt.wait_count("plan mode stays on", times)
         prompt.say("/undo", f"forgotten: {line}")
     prompt.say("/plan off", "plan mode is left")
     prompt.ask("hello", "Over.")
@@ -333,6 +340,7 @@ def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, inte
     said = NotesToModel().message("do that", (last,), plans=False, interrupted=interrupted)
     assert said == (f"{between}\n\ndo that" if between else "do that")
     assert own_words(said) == "do that"
+    assert typed_words(f"hello\n\n{said}") == "hello\n\ndo that"
 
 
 def test_own_words_leave_out_the_output_of_user_commands() -> None:
@@ -433,18 +441,18 @@ def test_comments_on_a_plan_reach_the_model_as_the_next_message(program: Program
     assert verified(program)
 
 
-def test_refused_plan_is_not_repeated_until_the_user_says_go(program: Program, start: Start) -> None:
+def test_next_plan_is_put_to_the_user_after_a_refused_one(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan."), Reply(text="Carried out.")))
     prompt.say("/plan", "plan mode: nothing is changed")
     prompt.type("make a.txt")
     prompt.press("plan", "n")
-    prompt.wait_for("plan mode stays on")
-    prompt.ask("better, please", "A better plan.")
-    prompt.say("/plan go", "> The plan is approved: carry it out.")
+    prompt.wait_for("plan mode stays on: say what the plan lacks")
+    prompt.type("better, please")
+    prompt.press("plan", "y", times=2)
+    prompt.wait_for("> The plan is approved: carry it out.")
     prompt.wait_for("Carried out.")
     assert prompt.leave() == 0
     assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["plan", "plan kept", "plan left"]
-    assert prompt.questions("plan") == 1
 
 
 def test_a_grant_that_is_revoked_after_a_no_to_a_plan_is_over(program: Program, start: Start) -> None:
@@ -467,6 +475,7 @@ def test_a_grant_that_is_revoked_after_a_no_to_a_plan_is_over(program: Program, 
     prompt.type("again")
     prompt.press("read_file", "n", times=2)
     prompt.wait_for("Two.")
+    prompt.press("plan", "n", times=2)
     assert prompt.leave() == 0
 
 
@@ -517,7 +526,7 @@ def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Progra
     prompt.wait_until(lambda: prompt.before_cursor() == "> half a line", "it does not begin again")
     prompt.send(CTRL_C)
     prompt.say("/mode yolo", "unknown mode 'yolo'; known: ask, edits, walls, plan")
-    prompt.say("/mode edits", "mode edits: edits in the workspace run unasked")
+    prompt.say("/mode edits", "mode edits: edits run unasked")
     prompt.ask("go", "One.")
     assert (program.workspace / "a.txt").read_text() == "new\n"
     assert "write_file asks" not in prompt.text()
@@ -560,7 +569,7 @@ def test_esc_esc_returns_to_an_earlier_message_for_editing(program: Program, sta
     prompt.send(ENTER)
     prompt.wait_for("back to before your message 2; files stay as they are")
     prompt.wait_until(lambda: prompt.cursor_row() == "> second words", "the words are not in the line")
-    prompt.send(" changed" + ENTER)
+    prompt.send(" changed" + ENTER_KEY)
     prompt.wait_for("Three.")
     prompt.wait_prompt()
     assert prompt.leave() == 0
@@ -736,13 +745,14 @@ def test_all_of_an_output_can_be_seen_afterwards(program: Program, start: Start)
     prompt = start(replies(Reply(calls=(call("bash", command="seq 7 407; printf '\\033[2J'"),)), Reply(text="Done.")))
     prompt.say("/output", "no command ran yet")
     prompt.ask("go", "Done.")
-    prompt.wait_for("more lines, 1.5 kB in all; /output shows all")
+    prompt.wait_for("more lines, 1.5 kB in all; /output 1 shows all")
     prompt.say("!echo kiwi", "exit 0")
     prompt.say("/output", "| [exit code 0")
-    prompt.say("/output 2", "  | 207")
-    prompt.say("/output 3", "this session has 2 commands with an output")
-    prompt.say("/output x", "usage: /output [N]")
-    assert b"\x1b[2J" not in prompt.raw.partition(b"/output 2")[2]
+    prompt.say("/output 1", "  | 207")
+    prompt.say("/output 1-2", "  | kiwi")
+    prompt.say("/output 3", "no call 3 ended in this session")
+    prompt.say("/output x", "usage: /output [CALL]")
+    assert b"\x1b[2J" not in prompt.raw.partition(b"/output 1")[2]
     assert prompt.leave() == 0
     assert verified(program)
 
@@ -848,10 +858,12 @@ def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, s
         "--policy",
         str(policy),
     )
-    prompt.ask("go", "Done.")
+    prompt.type("go")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Done.")
     for line, expected in (
         ("/diff", "new, +1"),
-        ("/why", "nothing more is needed"),
+        ("/why", "odd-name"),
         ("/context", "biggest results"),
         ("/log", "head:"),
         ("/policy show", "no\\x1b[2Jno"),

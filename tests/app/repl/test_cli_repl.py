@@ -42,7 +42,7 @@ def test_a_yes_runs_and_a_no_with_words_reaches_the_model(program: Program, star
     prompt = start(replies(TOUCH, Reply(text="It is made."), OTHER, Reply(text="Understood.")))
     prompt.type("make it")
     prompt.press("bash", "y")
-    prompt.wait_for("+ bash  touch made  [asked: yes by person")
+    prompt.wait_for("+ bash  touch made  exit 0  [you]")
     prompt.wait_for("It is made.")
     assert (program.workspace / "made").exists()
     prompt.type("another")
@@ -96,7 +96,7 @@ def test_stopped_command_does_not_end_the_conversation(program: Program, start: 
     slow = [Reply(calls=(call("bash", command=f"echo > begun{key}; sleep 1000"),)) for key in (1, 2)]
     prompt = start(replies(slow[0], slow[1], Reply(text="Hello again.")))
     for times, keys in enumerate((CTRL_C, ESC), 1):
-        prompt.type("go")
+        prompt.type("go on")
         prompt.press("bash", "y", times=times)
         prompt.wait_until((program.workspace / f"begun{times}").exists, "the command did not begin")
         prompt.send(keys)
@@ -199,7 +199,7 @@ def test_undo_leaves_the_files_of_earlier_turns(program: Program, start: Start) 
     """Only what the last turn changed is put back, also where both changed the same file."""
     changes = [Reply(calls=(call("write_file", path="a.txt", content=f"{word}\n"),)) for word in ("one", "two")]
     prompt = start(replies(changes[0], Reply(text="First."), changes[1], Reply(text="Second.")))
-    for times, (line, done) in enumerate((("a", "First."), ("b", "Second.")), 1):
+    for times, (line, done) in enumerate((("first", "First."), ("second", "Second.")), 1):
         prompt.type(line)
         prompt.press("write_file", "y", times=times)
         prompt.wait_for(done)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Prompt, Start, prompts
-from screen_scene import CTRL_C, ENTER, ESC, paste
+from repl_scene import CONFIG, Prompt, Start, prompts, write_config
+from screen_scene import CTRL_C, ENTER, ENTER_KEY, ESC, TAB_KEY, paste
 
 from harness.models.scripted import Failure, Reply, call, replies
+from harness.terminal.dialog import NOTICE_SECONDS
+from harness.terminal.typing_times import ANSWER_SECONDS
 
 if TYPE_CHECKING:
     from program import Program
@@ -30,10 +33,11 @@ SLOW = Reply(calls=(call("bash", command="touch begun; until test -e over; do sl
 
 
 def begin(prompt: Prompt, program: Program) -> None:
-    """Say something, allow the slow command, and wait until it runs."""
+    """Say something, allow the slow command, and wait until it runs, and until keys no longer belong to the answer."""
     prompt.type("go")
     prompt.press("bash", "y")
     prompt.wait_until((program.workspace / "begun").exists, "the command did not begin")
+    time.sleep(ANSWER_SECONDS)
 
 
 def end(program: Program) -> None:
@@ -53,10 +57,11 @@ def test_lines_that_were_typed_ahead_run_in_order(program: Program, start: Start
     """Commands too; and what was not finished goes on in the next line."""
     prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two."), Reply(text="Three."), Reply(text="Four.")))
     begin(prompt, program)
-    prompt.send("second" + ENTER)
+    prompt.send("second" + TAB_KEY)
     prompt.wait_for("queued: second")
-    prompt.send("/cost" + ENTER)
-    prompt.send("third" + ENTER)
+    prompt.send("/cost" + ENTER_KEY)
+    prompt.wait_for("queued (and 1 before): /cost")
+    prompt.send("third" + TAB_KEY)
     prompt.send("and th")
     prompt.wait_for("> and th")
     end(program)
@@ -66,11 +71,75 @@ def test_lines_that_were_typed_ahead_run_in_order(program: Program, start: Start
     prompt.wait_for("> third  (queued)")
     prompt.wait_for("Three.")
     prompt.wait_until(partial(in_line, prompt, "> and th"), "the draft is not there")
-    prompt.send("en" + ENTER)
+    prompt.send("en" + ENTER_KEY)
     prompt.wait_for("Four.")
     assert prompt.leave() == 0
     assert said(program) == ["go", "second", "third", "and then"]
     assert program.run("audit", "verify").code == 0
+
+
+def test_message_typed_during_a_turn_goes_with_the_next_results(program: Program, start: Start) -> None:
+    """Commands wait for the end, and so does a message that no results follow. /undo takes back what followed it."""
+    prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two."), Reply(text="Three.")))
+    begin(prompt, program)
+    prompt.send("use tabs")
+    prompt.wait_for("Enter: to the model with the next results, Tab: after this turn")
+    prompt.send(ENTER)
+    prompt.wait_for("with the next results: use tabs")
+    prompt.send("/cost" + ENTER_KEY)
+    prompt.wait_for("queued (and 1 before): /cost")
+    prompt.send("second" + TAB_KEY)
+    prompt.wait_for("queued (and 2 before): second")
+    end(program)
+    prompt.wait_for("> use tabs  (with the results)")
+    prompt.wait_for("One.")
+    prompt.wait_for("> /cost  (queued)")
+    prompt.wait_for("> second  (queued)")
+    prompt.wait_for("Two.")
+    prompt.say("/undo", "forgotten: second")
+    prompt.say("/undo", "forgotten: use tabs")
+    prompt.ask("now", "Three.")
+    assert prompt.leave() == 0
+    assert said(program) == ["go", "use tabs", "second", "now"]
+    kinds = [record["kind"] for record in program.records()]
+    steered = [index for index, kind in enumerate(kinds) if kind == "user_message"][1]
+    assert (kinds[steered - 1], kinds[steered + 1]) == ("outcome", "model_request")
+    assert program.run("audit", "verify").code == 0
+
+
+def test_bell_tells_an_absent_user_that_the_turn_has_ended(program: Program, start: Start) -> None:
+    """Also that an error ended it. A user who typed or stopped the turn is there."""
+    refusal = Failure(status=400, body="no")
+    prompt = start(replies(Reply(text="Short."), SLOW, Reply(text="One."), SLOW, refusal, SLOW))
+    prompt.ask("hello", "Short.")
+    assert b"\x07" not in prompt.raw
+    for number, words in enumerate(("One.", "! model: "), 1):
+        begin(prompt, program)
+        time.sleep(NOTICE_SECONDS + 0.2)  # the time for which the user is away
+        assert prompt.raw.count(b"\x07") == number - 1
+        end(program)
+        prompt.wait_for(words)
+        prompt.wait_until(lambda number=number: prompt.raw.count(b"\x07") == number, "no bell")  # type: ignore[misc]
+        (program.workspace / "begun").unlink()
+        (program.workspace / "over").unlink()
+    prompt.wait_prompt()
+    assert prompt.leave() == 0
+
+
+def test_setting_exchanges_the_keys(program: Program, start: Start) -> None:
+    write_config(program, f'{CONFIG}enter = "queue"\n')
+    prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two.")))
+    begin(prompt, program)
+    prompt.send("second")
+    prompt.wait_for("Tab: to the model with the next results, Enter: after this turn")
+    prompt.send(ENTER)
+    prompt.wait_for("queued: second")
+    prompt.send("first" + TAB_KEY)
+    prompt.wait_for("with the next results (and 1 before): first")
+    end(program)
+    prompt.wait_for("Two.")
+    assert prompt.leave() == 0
+    assert said(program) == ["go", "first", "second"]
 
 
 @pytest.mark.parametrize("stop", [CTRL_C, ESC], ids=["Ctrl-C", "Esc"])
@@ -79,13 +148,13 @@ def test_text_typed_ahead_stays_in_the_line_after_a_stop(program: Program, start
     prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two.")))
     begin(prompt, program)
     for number, line in enumerate(("!!echo one > out", "touch pwned", "/cost"), 1):
-        prompt.send(line + ENTER)
+        prompt.send(line + ENTER_KEY)
         prompt.wait_for(f"queued: {line}" if number == 1 else line)
     prompt.send("thi")
     prompt.wait_for("> thi")
     prompt.send(stop)
     prompt.wait_for("interrupted")
-    prompt.wait_for("3 further lines that you typed ahead")
+    prompt.wait_for("3 more lines of yours to send after this one")
     for line in ("!!echo one > out", "touch pwned", "/cost", "thi"):
         stands = f"> {line}"
         prompt.wait_until(partial(in_line, prompt, stands), f"{stands!r} is not in the line")
@@ -103,7 +172,7 @@ def test_text_typed_ahead_stays_in_the_line_after_a_stop(program: Program, start
 def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start: Start) -> None:
     prompt = start(replies(SLOW, Failure(status=400, body="no"), Reply(text="One.")))
     begin(prompt, program)
-    prompt.send("second" + ENTER)
+    prompt.send("second" + TAB_KEY)
     prompt.wait_for("queued: second")
     end(program)
     prompt.wait_for("! model: ")
@@ -123,9 +192,9 @@ def test_text_typed_ahead_never_answers_a_question(program: Program, start: Star
         )
     )
     begin(prompt, program)
-    prompt.send("y" + ENTER)
+    prompt.send("y" + TAB_KEY)
     prompt.wait_for("queued: y")
-    prompt.send(paste("see\r+ allowed  rm  by you") + ENTER)
+    prompt.send(paste("see\r+ allowed  rm  by you") + TAB_KEY)
     prompt.wait_for("queued (and 1 before): see")
     prompt.send("y")
     prompt.wait_for("(2 queued) > y")
@@ -196,7 +265,7 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     prompt.say("/why", "walls:      workspace")
     prompt.say("/grants", "always in this workspace")
     (kept,) = {str(record["grant"]) for record in program.records() if record["kind"] == "grant"}
-    assert re.search(rf"{kept}  touch made  in walls: workspace +always in this workspace", prompt.text())
+    assert re.search(rf"{kept}  touch made  workspace only, offline +always in this workspace", prompt.text())
     prompt.ask("again", "Two.")
     prompt.say("/grants revoke kept-9", "unknown grant 'kept-9'")
     prompt.say("/grants revoke all", f"revoked: {kept}")

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from repl_scene import Prompt, Start, prompts
+from rows import all_rows
 from screen_scene import CTRL_C, ENTER, ESC
 
+from harness.app.repl.todo_list import standing_lines
 from harness.models.scripted import Reply, call, replies
+from harness.tools.todo import TodoItem
 
 if TYPE_CHECKING:
     from program import Program
@@ -91,6 +94,51 @@ def test_task_list_is_shown_above_the_prompt_and_after_resuming(program: Program
     again = start(replies(DONE), *named(program), "--continue")
     again.wait_for("[>] write it")
     assert again.leave() == 0
+
+
+def items(*states: str) -> list[TodoItem]:
+    return [TodoItem(text=str(number), status=state) for number, state in enumerate(states, 1)]
+
+
+@all_rows(
+    ("states", "max_lines", "lines"),
+    [
+        pytest.param(("done", "doing", "pending"), 5, ["[x] 1", "[>] 2", "[ ] 3"], id="all fit"),
+        pytest.param(("done", "doing", "pending"), 1, ["1 of 3 done, doing: 2"], id="one line"),
+        pytest.param(("done", "doing", "pending"), 0, [], id="no room"),
+        pytest.param(("done", "done"), 5, [], id="all done"),
+        pytest.param((), 5, [], id="no list"),
+        pytest.param(
+            ("done", "done", "done", "doing", "pending", "pending", "pending"), 5,
+            ["3 of 7 done", "[x] 3", "[>] 4", "[ ] 5", "[ ] 6"], id="around the current one",
+        ),
+        pytest.param(
+            ("pending",) * 7, 3, ["0 of 7 done", "[ ] 1", "[ ] 2"], id="none begun"
+        ),
+        pytest.param(
+            (*("done",) * 6, "doing"), 4, ["6 of 7 done", "[x] 5", "[x] 6", "[>] 7"], id="the last one"
+        ),
+    ],
+)  # fmt: skip
+def test_standing_list_shows_the_items_around_the_current_one(
+    states: tuple[str, ...], max_lines: int, lines: list[str]
+) -> None:
+    assert standing_lines(items(*states), max_lines) == lines
+
+
+def test_task_list_stands_while_the_turn_goes_on(program: Program, start: Start) -> None:
+    slow = Reply(calls=(call("bash", command="touch begun; until test -e over; do sleep 0.05; done"),))
+    prompt = start(replies(LIST, slow, DONE), *named(program), lines=24)
+    prompt.type("go")
+    prompt.press("bash", "y")
+    prompt.wait_until((program.workspace / "begun").exists, "the command did not begin")
+    prompt.wait_until(
+        lambda: prompt.display()[prompt.cursor[0] - 2 : prompt.cursor[0]] == ["[x] read\\x1b[2J it", "[>] write it"],
+        "the list does not stand above the activity",
+    )
+    (program.workspace / "over").touch()
+    prompt.wait_for("Done.")
+    assert prompt.leave() == 0
 
 
 def test_unattended_run_goes_on_without_an_answer(program: Program) -> None:

@@ -32,11 +32,11 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         pytest.param(Status(model="m", policy="ci"), 80, "mode ask | m | policy ci", id="little to say"),
         pytest.param(
             FULL, 200,
-            "mode ask | gpt-large | policy default | confined: files, network | 2 grants | context 26% | $0.0123 | 3 turns | "
-            "12.3k tokens in, 678 out", id="200 columns",
+            "mode ask | gpt-large | policy default | confined: files, network | 2 grants | 26% of context | $0.0123 | "
+            "3 turns | 12.3k tokens in, 678 out", id="200 columns",
         ),
         pytest.param(
-            FULL, 80, "mode ask | gpt-large | confined: files, network | 2 grants | context 26%", id="80 columns"
+            FULL, 80, "mode ask | gpt-large | confined: files, network | 2 grants | 26% of context", id="80 columns"
         ),
         pytest.param(FULL, 40, "mode ask | gpt-large | 2 grants", id="40 columns"),
         pytest.param(FULL, 20, "mode ask | gpt-large", id="20 columns"),
@@ -46,7 +46,7 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         ),
         pytest.param(LOOSE, 40, "! UNCONFINED allowed, network open", id="loosened, 40"),
         pytest.param(LOOSE, 20, "! UNCONFINED allo...", id="loosened, 20"),
-        pytest.param(EDITS, 60, "EDITS run unasked | gpt-large | 2 grants | context 26%", id="edits, 60"),
+        pytest.param(EDITS, 60, "EDITS run unasked | gpt-large | 2 grants | 26% of context", id="edits, 60"),
         pytest.param(EDITS, 40, "EDITS run unasked | gpt-large | 2 grants", id="edits, 40"),
         pytest.param(replace(FULL, hint="? helps"), 40, "mode ask | gpt-large | ? helps", id="a hint, 40"),
         pytest.param(replace(LOOSE, hint="? helps"), 40, "! UNCONFINED allowed, network open", id="a hint is no warning"),
@@ -55,8 +55,16 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         ),
         pytest.param(Status(model="m", policy="", cost=0.0), 80, "mode ask | m | $0.0000", id="no cost is known too"),
         pytest.param(
-            Status(model="m", policy="", context_tokens_used=1_500), 80, "mode ask | m | context 1.5k tokens",
+            Status(model="m", policy="", context_tokens_used=1_500), 80, "mode ask | m | 1.5k tokens of context",
             id="a context without end",
+        ),
+        pytest.param(
+            Status(model="m", policy="", vi="insert", branch="main"), 80, "mode ask | vi insert | m | main",
+            id="vi's mode and the branch",
+        ),
+        pytest.param(
+            Status(model="m", policy="", branch="\x1b/" + 40 * "b"), 80, f"mode ask | m | \\x1b/{16 * 'b'}...",
+            id="a long branch",
         ),
         pytest.param(
             Status(model="a\x1b[2J\u202e\nb", policy="[red]x"), 80, "mode ask | a\\x1b[2J\\u202e\\nb | policy [red]x",
@@ -68,6 +76,12 @@ def test_status_text_fits_the_width(status: Status, width: int, text: str) -> No
     assert status_text(status, width) == text
 
 
+def test_setting_orders_and_shortens_the_status() -> None:
+    names = ("branch", "context", "mode")
+    assert status_text(replace(FULL, branch="main"), 80, names) == "main | 26% of context | mode ask"
+    assert status_text(LOOSE, 80, ()) == "! UNCONFINED allowed, network open"
+
+
 @all_rows(
     ("used", "of", "said"),
     [
@@ -75,7 +89,7 @@ def test_status_text_fits_the_width(status: Status, width: int, text: str) -> No
     ],
 )  # fmt: skip
 def test_the_share_is_rounded_up(used: int, of: int, said: str) -> None:
-    assert f"context {said}" in status_text(replace(FULL, context_tokens_used=used, context_tokens=of), 200)
+    assert f"{said} of context" in status_text(replace(FULL, context_tokens_used=used, context_tokens=of), 200)
 
 
 @all_rows(
@@ -102,7 +116,7 @@ def test_tones_agree_with_the_words() -> None:
     assert tones["gpt-large"] is Tone.PLAIN
     assert Tone.BAD not in dict(status_parts(FULL, 200)).values()
     nearly = replace(FULL, context_tokens_used=170_000)
-    assert dict(status_parts(nearly, 200))["context 85%"] is Tone.WARNING
+    assert dict(status_parts(nearly, 200))["85% of context"] is Tone.WARNING
 
 
 ANY = st.text(max_size=60)

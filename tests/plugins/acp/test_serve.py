@@ -222,7 +222,7 @@ def test_a_question_holds_the_whole_call_as_text_that_no_client_draws(program: P
 
     play(scene)
     (question,) = editor.questions
-    assert question.text.startswith("````\nbash asks, in walls: workspace\n")
+    assert question.text.startswith("````\nbash asks, workspace only, offline\n")
     assert question.text.endswith("\n````")
     assert "touch '```'" in question.text
     assert "<!-- ![x](http://e/) -->\\x1b[2J" in question.text

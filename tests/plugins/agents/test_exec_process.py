@@ -24,11 +24,29 @@ from harness.files.recorded_changes import changes_from
 from harness.plugins.agents.confined_run import NOT_STARTED
 from harness.plugins.agents.tickets import ASKED_SECONDS
 from harness.process.start import find_bash
-from harness.sandbox import enforces, probe
+from harness.sandbox import enforces, probe, why_no_namespaces
 
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
 
 BASH = f"{find_bash(())} --noprofile --norc"
+FETCH = r"""
+import os, socket, sys
+def asked(port):
+    proxy = os.environ["http_proxy"].removeprefix("http://").split(":")
+    with socket.create_connection((proxy[0], int(proxy[1])), 60) as wire:
+        wire.sendall(b"GET http://localhost:%%d/ HTTP/1.0\r\n\r\n" %% port)
+        head, _, body = wire.makefile("rb").read().decode().partition("\r\n\r\n")
+        return body if " 200 " in head else head.split()[1]
+def direct(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+        return "reached"
+    except OSError:
+        return "refused"
+print(asked(%d), asked(%d), direct(%d))
+sys.exit(3)
+"""
+"""A program that asks two ports through the proxy, and one beside it."""
 WAITS = 'echo ready; read -r line; echo "got $line"'
 """A command that goes on when it is told to."""
 
@@ -59,6 +77,16 @@ def in_a_shell(hooked: Hooked, line: str, **options: Any) -> Done:
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+WRITES_AND_ENDS = {
+    "exit 0": 0,
+    "exit 7": 7,
+    "kill -9 $$": 137,
+    "kill $$": 143,
+    "kill -INT $$": 130,
+    "kill -USR1 $$": 138,
+}
+needs_namespaces = pytest.mark.skipif(why_no_namespaces(probe()) != "", reason="commands get no namespaces here")
+
 # --- what ends how -----------------------------------------------------------------------------------------------------
 
 
@@ -75,6 +103,7 @@ def in_a_shell(hooked: Hooked, line: str, **options: Any) -> Done:
         ("no-such-program", 127),
         ("cat nowhere", 1),
         ("echo (", 2),
+        *((f"touch made; {command}", code) for command, code in WRITES_AND_ENDS.items()),
     ],
 )
 def test_the_end_of_a_command_is_ours(command: str, code: int, hooked: Hooked) -> None:
@@ -273,9 +302,10 @@ def test_a_command_that_ran_ends_as_it_ended_though_it_cannot_be_recorded(hooked
 # --- what passes through -------------------------------------------------------------------------------------------------
 
 
-def test_bytes_pass_through_both_ways(hooked: Hooked) -> None:
+@all_rows("command", ["tee /dev/stderr", "touch made; tee /dev/stderr"], anew={"hooked": new_hooked})
+def test_bytes_pass_through_both_ways(hooked: Hooked, command: str) -> None:
     data = bytes(range(256)) * 4000
-    process = hooked.program.start(*hooked.words("tee /dev/stderr"), stdin=subprocess.PIPE)
+    process = hooked.program.start(*hooked.words(command), stdin=subprocess.PIPE)
     out, err = process.communicate(data, timeout=300)
     assert (out == data, err == data, process.returncode) == (True, True, 0)
 
@@ -295,6 +325,7 @@ def test_bytes_pass_through_both_ways(hooked: Hooked) -> None:
         "type ls",
         "kill -l 13; sh -c 'trap' ",
         "printf '%s\\n' \"$PATH\"",
+        "touch made; echo /proc/self/fd/* $0 $# $- $SHLVL $GIVEN; umask; ulimit -n; trap; pwd",
     ],
 )
 def test_command_has_the_environment_of_the_shell_of_the_agent(command: str, hooked: Hooked) -> None:
@@ -307,16 +338,20 @@ def test_command_has_the_environment_of_the_shell_of_the_agent(command: str, hoo
 
 @all_rows("streams", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", "</dev/zero", ">/dev/full"])
 def test_closed_and_odd_streams_are_the_commands_own(streams: str, hooked: Hooked) -> None:
-    command = "head -c 3 | od; echo out; echo err >&2; ls -l /proc/self/fd > /dev/null"
-    words = hooked.words(command, streams)
-    done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))} {streams}")
-    bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)} {streams}")
-    assert done == bare
+    for first in ("ls -l /proc/self/fd > /dev/null", "touch made"):
+        command = f"{first}; head -c 3 | od; echo out; echo err >&2"
+        words = hooked.words(command, f"{first} {streams}")
+        done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))} {streams}")
+        bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)} {streams}")
+        assert done == bare
     hooked.records()
 
 
-def test_a_terminal_stays_one(hooked: Hooked) -> None:
-    words = hooked.words('test -t 0 && test -t 1 && test -t 2 && echo all; read -r line; echo "got $line"')
+@all_rows("command", ["true", "touch made && echo over > /dev/stderr"], anew={"hooked": new_hooked})
+def test_a_terminal_stays_one(hooked: Hooked, command: str) -> None:
+    words = hooked.words(
+        f'test -t 0 && test -t 1 && test -t 2 && tty | tr a-z A-Z; {command}; read -r line; echo "got $line"'
+    )
     outer, inner = os.openpty()
     process = hooked.program.start(*words, stdin=inner, stdout=inner, stderr=inner)
     os.close(inner)
@@ -329,7 +364,8 @@ def test_a_terminal_stays_one(hooked: Hooked) -> None:
         pass
     os.close(outer)
     assert process.wait(timeout=300) == 0
-    assert b"all\r\n" in seen
+    assert b"/DEV/" in seen
+    assert (b"over\r\n" in seen) == ("over" in command)
     assert b"got typed\r\n" in seen
 
 
@@ -367,9 +403,9 @@ def test_environment_cannot_change_the_meaning_of_a_command(
 
 
 def test_a_signal_to_us_reaches_the_command(hooked: Hooked) -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    for number, first in ((signal.SIGTERM, ""), (signal.SIGHUP, "touch made; "), (signal.SIGUSR1, "touch made; ")):
         name = signal.Signals(number).name[3:]
-        command = f"trap 'kill $!; echo caught; exit 7' {name}; sleep 1000 & echo ready; wait"
+        command = f"{first}trap 'kill $!; echo caught; exit 7' {name}; sleep 1000 & echo ready; wait"
         process = hooked.program.start(*hooked.words(command, name))
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -401,11 +437,60 @@ def test_a_command_ends_with_us(hooked: Hooked) -> None:
     assert hooked.run("true", "c2").code == 0
 
 
+@needs_namespaces
+def test_writing_command_ends_with_us_and_all_that_it_started(hooked: Hooked) -> None:
+    command = "touch made; cat /proc/1/comm; sleep 4321 & setsid sleep 4321 & echo ready; wait"
+    process = hooked.program.start(*hooked.words(command))
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == [b"harness-keeper\n", b"ready\n"]
+    keeper = _children(process.pid)
+    running = [*keeper, *(number for one in keeper for number in _children(one))]
+    assert len(running) == 3  # the keeper, the first process of its namespace, and the shell
+    running += [number for one in running[1:] for number in _children(one)]
+    process.send_signal(signal.SIGKILL)
+    finished(process)
+    while any(map(_is_running, running)):
+        os.sched_yield()
+
+
 def test_background_process_survives_as_in_the_shell_of_the_agent(hooked: Hooked) -> None:
-    done = hooked.run("sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!")
+    """If it has a namespace, that ends with it. So its number there is not that of this machine."""
+    seconds = 1_000_000 + os.getpid()
+    done = hooked.run(f"touch made; sleep {seconds} > /dev/null 2>&1 < /dev/null & echo")
     assert done.code == 0
-    assert _is_running(int(done.out))
-    os.kill(int(done.out), signal.SIGKILL)
+    paths = Path("/proc").glob("[0-9]*/cmdline")
+    (number,) = [int(path.parent.name) for path in paths if _runs(path, b"sleep\0%d\0" % seconds)]
+    parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
+    is_kept = Path(f"/proc/{parent}/comm").read_text() == "harness-keeper\n"
+    os.kill(number, signal.SIGKILL)
+    while _is_running(number) or (is_kept and _is_running(parent)):
+        os.sched_yield()
+    assert is_kept == (why_no_namespaces(probe()) == "")
+
+
+def test_keys_reach_a_writing_command(hooked: Hooked) -> None:
+    words = hooked.words("touch made; trap 'echo caught; exit 5' INT; echo ready; read -r line")
+    outer, inner = os.openpty()
+    process = hooked.program.start(
+        *words, stdin=inner, stdout=inner, stderr=inner, start_new_session=True, controlling_terminal=True
+    )
+    os.close(inner)
+    while b"ready" not in os.read(outer, 65_536):
+        pass
+    os.write(outer, b"\x03\n")  # a signal just before bash waits for the line is noticed only after the line
+    assert process.wait(timeout=300) == 5
+    os.close(outer)
+
+
+def _children(number: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{number}/task/{number}/children").read_text().split()]
+
+
+def _runs(path: Path, arguments: bytes) -> bool:
+    try:
+        return path.read_bytes() == arguments
+    except OSError:
+        return False
 
 
 def _is_running(number: int) -> bool:
@@ -448,6 +533,27 @@ def test_reading_command_cannot_reach_the_network(hooked: Hooked, impostor: Call
         impostor(f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached || echo not")
         done = hooked.run("ls")
     assert (done.code, done.out) == (0, "not\n")
+
+
+@needs_namespaces
+def test_command_reaches_its_hosts_through_the_proxy_and_no_other(hooked: Hooked, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as other:
+        port, other_port = server.getsockname()[1], other.getsockname()[1]
+        policy = tmp_path / "p.toml"
+        policy.write_text(
+            'version = 1\n[[rule]]\nid = "fetch"\ndecision = "auto"\nargv = ["python3", "fetch.py"]\nwrite = ["."]\n'
+            f'network = ["localhost:{port}"]\n'
+        )
+        (hooked.workspace / "fetch.py").write_text(FETCH % (port, other_port, port))
+        done = hooked.hook(hooked.event(command="python3 fetch.py"), "--policy", str(policy))
+        process = hooked.program.start(*exec_words(done))
+        with server.accept()[0] as client:
+            client.sendall(b"HTTP/1.0 200 OK\r\n\r\nhello")
+        done = finished(process)
+    assert (done.code, done.out) == (3, "hello 403 refused\n")
+    assert f"harness: [network: refused: localhost:{other_port} is not among the hosts" in done.err
+    (outcome,) = [record for record in hooked.records() if record["kind"] == "outcome"]
+    assert outcome["connection_count"] == 2
 
 
 def test_command_cannot_reach_the_state_of_the_harness(hooked: Hooked) -> None:

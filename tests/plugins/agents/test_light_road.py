@@ -51,6 +51,7 @@ def loaded(hooked: Hooked, words: list[str], data: bytes = b"") -> set[str]:
     "event,tool,arguments,besides",
     {
         "a command": ("PreToolUse", "Bash", {"command": "ls"}, ()),
+        "a command that writes": ("PreToolUse", "Bash", {"command": "touch made"}, ()),
         "a file": ("PreToolUse", "Read", {"file_path": "f.txt"}, ("harness.shell.parser", "ctypes")),
         "an outcome": ("PostToolUse", "Read", {"file_path": "f.txt"}, ("harness.policy", "harness.shell", "tomllib")),
     },
@@ -69,4 +70,4 @@ def test_run_by_ticket_loads_only_its_modules(hooked: Hooked) -> None:
     assert sorted(reader & {*HEAVY, "harness.policy", "harness.shell", "tomllib"}) == []
     writer = loaded(hooked, hooked.words("touch made"))  # the files are looked at around it, which takes more
     assert (hooked.workspace / "made").exists()
-    assert sorted(writer & {*HEAVY, "harness.shell", "tomllib"}) == ["hashlib", "threading"]
+    assert sorted(writer & {*HEAVY, "harness.shell", "tomllib"}) == ["hashlib", "socket", "threading"]

@@ -615,7 +615,7 @@ not_match = ["python3 t.py"]
 def reached(program: Program) -> Program:
     """Calls that read and write inside and outside, one of which no model tells what it does, and one that was refused."""
     (program.workspace / "a.txt").write_text("one\n")
-    commands = ("cat a.txt /etc/hostname", "cp a.txt b.txt", "python3 s.py", "rm -rf /", "touch /var/tmp/harness-none")
+    commands = ("cat a.txt /etc/hostname", "cp a.txt b.txt", "python3 s.py", "rm -rf /", "touch /srv/harness-none")
     calls = [call("read_file", path="a.txt"), *(call("bash", command=one) for one in commands[:3])]
     work(program, *calls, call("bash", command=commands[4]), approver=deny_all, policy=REACH)
     return program

@@ -174,7 +174,7 @@ def test_question_is_complete_and_has_no_default_approval(clients: dict[str, Ser
         for part in (
             "touch x",
             "curl -s http://127.0.0.1:1",
-            "leaves the walls: network 127.0.0.1:1",
+            "a yes opens: network 127.0.0.1:1",
             "\\x1b[2J",
             "To let it run, type: ",
         ):

@@ -189,6 +189,24 @@ def test_pasted_paths_of_pictures_become_mentions(text: str) -> None:
     assert pasted_mention(text, lambda _: False) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("/w/src/a.py ", "@src/a.py "),
+        ("'/w/my notes.txt'", '@"my notes.txt" '),
+        ("file:///w/a%20b.md", '@"a b.md" '),
+        ("/w/shot.png", "@shot.png "),
+        ("/etc/hosts", "/etc/hosts"),
+        ("file:///etc/my%20hosts", "'/etc/my hosts' "),
+        ("/w/a.py /etc/hosts", "@a.py /etc/hosts "),
+        ("/wide/a.py", "/wide/a.py"),
+        ("file:///", "file:///"),
+    ],
+)
+def test_dropped_file_of_the_workspace_becomes_a_mention(text: str, line: str) -> None:
+    assert pasted_mention(text, lambda path: path != "/", root="/w") == line
+
+
 def test_all_that_is_pasted_must_be_there() -> None:
     assert pasted_mention("/tmp/a.png /tmp/b.png", "/tmp/a.png".__eq__) == "/tmp/a.png /tmp/b.png"
 

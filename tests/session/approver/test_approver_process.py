@@ -280,7 +280,7 @@ def test_outside_answer_ends_the_question_at_the_prompt(program: Program, start:
     prompt.send_words("no, but (Enter sends it, Esc goes back): ", "not on a friday")
     go.touch()
     prompt.wait_for("answered by ann outside: yes")
-    prompt.wait_for("+ bash  touch made  [asked: yes by approver (ann)")
+    prompt.wait_for("+ bash  touch made  exit 0  [approver (ann)]")
     prompt.wait_for("It is made.")
     prompt.say("/why", "yes by approver (ann)")
     assert prompt.leave() == 0

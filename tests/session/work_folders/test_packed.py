@@ -29,6 +29,9 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+needs_archives = pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="archives need Python 3.11.4 or later")
+
+
 class _Place:
     """Folders to pack, and those of the machine that unpacks."""
 
@@ -147,6 +150,7 @@ def test_a_bundle_of_objects_that_are_not_sound_is_not_used(place: _Place, tmp_p
     assert "cannot be used" in place.refused(bundle=str(path), sha256=sha256(path), commit=commit)
 
 
+@needs_archives
 def test_a_plain_folder_is_packed_as_an_archive_and_worked_on_elsewhere(place: _Place, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "sub" / "empty").mkdir(parents=True)
@@ -243,6 +247,7 @@ HOSTILE = [
 ]
 
 
+@needs_archives
 @pytest.mark.parametrize(("data", "told"), HOSTILE)
 def test_hostile_archive_writes_no_outside_file_and_is_refused(place: _Place, data: bytes, told: str) -> None:
     path = place.folder / "hostile.tar"
@@ -278,6 +283,7 @@ def _large(folder: Path) -> Path:
     return path
 
 
+@needs_archives
 @pytest.mark.parametrize("write", [_many, _large])
 def test_an_archive_that_holds_too_much_is_not_unpacked(place: _Place, write: Callable[[Path], Path]) -> None:
     path = write(place.folder)
@@ -316,6 +322,7 @@ def test_a_task_on_a_bundle_gives_a_patch_for_the_repository(run: _Run, place: _
     assert (clone / "sub" / "new.txt").read_text() == "hello\n"
 
 
+@needs_archives
 def test_task_on_an_archive_gives_a_patch_and_leaves_no_folder(run: _Run, place: _Place, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "a.txt").write_text("one\n")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.session.question_file import WaitingQuestion
     from harness.terminal.keys import Keyboard
 
-IDLE = "waiting for questions of agents that `harness hook` stands before, and of harness itself; Ctrl-C ends"
+IDLE = "waiting for questions of agents and other sessions; Ctrl-C ends"
 NOTICE_SECONDS = 10.0
 """Idle seconds after which the next question sends a notification to the user."""
 

@@ -25,7 +25,7 @@ from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScen
 from harness.plugins.agents.guarded_agent import GuardedAgent, agent_named
 from harness.plugins.agents.settings_file import hook_command, installation, installed, settings_path, write
 from harness.record import Record
-from harness.safe_files import read_regular, read_small, write_new
+from harness.safe_files import make_private, read_regular, read_small, write_new
 from harness.session.exits import Exit
 from harness.session.state import State, logs_in
 from harness.terminal.console import FinishedOutput
@@ -95,7 +95,7 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _place(environment: Mapping[str, str]) -> str:
     """Return the parent folder of the trial. Not /tmp, since Codex creates no sandbox of its own there."""
     state = State.of(environment).state
-    os.makedirs(state, mode=0o700, exist_ok=True)
+    make_private(state)
     return state
 
 

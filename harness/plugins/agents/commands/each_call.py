@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
+from harness.safe_files import make_private
 from harness.session.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.log.action_log import ActionLog
-    from harness.plugins.agents.confined_run import CommandEnd
     from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
@@ -148,7 +148,7 @@ def hook_parts(
     from harness.session.environment_secrets import redactor_for
 
     state = State.of(environment)
-    os.makedirs(state.agents, mode=0o700, exist_ok=True)
+    make_private(state.agents)
     home = environment.get("HOME")
 
     def note_head(log: ActionLog, closed: bool) -> None:
@@ -241,43 +241,38 @@ def _leave(reply: HookAnswer) -> NoReturn:
 
 def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Run the command of a ticket behind its walls, record its outcome, and exit with its exit code."""
-    from harness.plugins.agents.confined_run import NOT_STARTED
+    from harness.plugins.agents.confined_run import NOT_STARTED, run_confined, start_keeper
 
     try:
-        end = _executed(words, environment)
+        from harness.plugins.agents.seen_outcome import note_files, record_begin, record_outcome
+        from harness.plugins.agents.tickets import TicketFolder, split_name
+        from harness.session.environment_secrets import redactor_for
+
+        if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
+            raise UsageError(f"usage: {EXEC_USAGE}")  # noqa: TRY301 - every error is reported below
+        state = State.of(environment)
+        session, name = split_name(words[1])
+        folder = os.path.join(state.agents, session)
+        ticket, call = TicketFolder(folder).take(name)
+        if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
+            raise UsageError("the ticket is for another command, or another folder")  # noqa: TRY301
+        start_keeper(ticket)
+        redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
+        record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
+        compare = note_files(ticket, state.trees, environment)
+        end = run_confined(ticket, environment, state.before_images)
+        changes = None if compare is None else compare()
+        for note in (*end.notes, *(() if end.restored is None else (end.restored.words,))):
+            _tell(f"harness: {note}\n")
+        try:
+            record_outcome(folder, redactor, call, end, changes, wait_seconds=WAIT_SECONDS)
+        except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
+            _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
     except BaseException as error:  # noqa: BLE001 - after any error, the command does not run
         error_text = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
         _tell(f"harness: the command was not run: {error_text}\n")
         os._exit(NOT_STARTED)
     os._exit(end.code)
-
-
-def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEnd:
-    from harness.plugins.agents.confined_run import run_confined
-    from harness.plugins.agents.seen_outcome import note_files, record_begin, record_outcome
-    from harness.plugins.agents.tickets import TicketFolder, split_name
-    from harness.session.environment_secrets import redactor_for
-
-    if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
-        raise UsageError(f"usage: {EXEC_USAGE}")
-    state = State.of(environment)
-    session, name = split_name(words[1])
-    folder = os.path.join(state.agents, session)
-    ticket, call = TicketFolder(folder).take(name)
-    if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
-        raise UsageError("the ticket is for another command, or another folder")
-    redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
-    record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
-    compare = note_files(ticket, state.trees, environment)
-    end = run_confined(ticket, environment, state.before_images)
-    changes = None if compare is None else compare()
-    if end.restored is not None:
-        _tell(f"harness: {end.restored.words}\n")
-    try:
-        record_outcome(folder, redactor, call, end, changes, wait_seconds=WAIT_SECONDS)
-    except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
-        _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
-    return end
 
 
 def _tell(line: str) -> None:

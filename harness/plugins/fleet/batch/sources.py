@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 
 from harness.errors import UsageError
-from harness.paths import is_within
+from harness.paths import is_within_any
 from harness.plugins.fleet.batch.task import Task
 from harness.session.work_folders.folder_copy import copied, located
 from harness.session.work_folders.mirror import mirror_of, mirror_of_bundle
@@ -68,7 +68,7 @@ def refuse_outside(task: Task, folders: Iterable[str]) -> None:
     paths = {"cwd": task.cwd if task.source is None else None, "bundle": task.bundle, "archive": task.archive}
     places = {**{key: os.path.realpath(path) for key, path in paths.items() if path is not None}, "repo": repository}
     for key, place in places.items():
-        if place is not None and not any(is_within(place, folder) for folder in allowed):
+        if place is not None and not is_within_any(place, allowed):
             below = ", ".join(allowed) or "no folder"
             raise UsageError(
                 f"task {task.id}: {key}: {visible_line(place, 300)} is outside of the folders that tasks may name "

@@ -32,7 +32,7 @@ from harness.plugins.fleet.batch.task_folder import TaskFolder, is_held
 from harness.plugins.fleet.queue.queue import NAME_LENGTH, Done, Growth, Queue, QueueAwayError, QueuedTask, TaskAttempt
 from harness.process.removal import remove_folder
 from harness.record import Record, replace
-from harness.safe_files import replace_file
+from harness.safe_files import remove_if_there, replace_file
 from harness.session.exits import Exit
 from harness.session.work_folders.work_folder import is_kept
 from harness.session.work_folders.worktree import remove_work_folder
@@ -278,6 +278,8 @@ class Worker:
             return self._places[attempt.out]
 
     def _clear(self, folder: TaskFolder) -> None:
+        # INVARIANT: the note goes first, so that a killed removal leaves no attempt that would be uploaded again.
+        remove_if_there(os.path.join(folder.path, NOTE))
         for number in folder.attempts():
             remove_work_folder(folder.attempt(number), self._environment)
         remove_folder(folder.path)
@@ -384,11 +386,16 @@ def _handed_in(folder: TaskFolder) -> str:
     try:
         with open(os.path.join(folder.path, NOTE), "rb") as file:
             note = json.load(file)
+    except FileNotFoundError:
+        return ""  # the worker died before the attempt began, or during `_clear`
+    except (OSError, ValueError) as error:
+        return f"{folder.path}: {error}"
+    try:
         if os.path.lexists(folder.log(note["number"])):
             Results.at(note["out"]).put_log(folder.path, note["task"], note["number"])
-    except (OSError, ValueError, KeyError) as error:
-        return f"{folder.path}: {error}" if folder.attempts() else ""
-    except (ResultsError, UsageError) as error:
+    except (KeyError, TypeError) as error:
+        return f"{folder.path}: invalid {NOTE}: {error!r}"
+    except (OSError, ResultsError, UsageError) as error:
         return f"{folder.path} cannot be handed in: {error}"
     return ""
 

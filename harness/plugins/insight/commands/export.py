@@ -11,7 +11,7 @@ from harness.app.audit.logs import chosen_logs
 from harness.app.run.report_files import why_not
 from harness.errors import UsageError
 from harness.files.folders import open_to_list
-from harness.paths import is_within
+from harness.paths import is_within_any
 from harness.plugins.insight.export import exporter
 from harness.plugins.insight.export.row import Export
 from harness.safe_files import replace_file, sync_names
@@ -53,7 +53,7 @@ def write_view(
 
 def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     """Raise UsageError if writing `target` would destroy a log or another file that the harness relies on."""
-    if any(is_within(target, folder) for folder in state.guarded):
+    if is_within_any(target, state.guarded):
         raise UsageError(f"{target}: this folder is for the harness's own files; choose another place")
     reason = why_not(target, logs)
     if reason:

@@ -15,6 +15,7 @@ from harness.audit.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.plugins.fleet.queue.open_queue import open_queue
 from harness.plugins.fleet.queue.queue import Batch, QueuedTask
+from harness.plugins.fleet.queue.worker import bring_in
 
 LEASE = 60.0
 """Of workers that are not to be lost, however busy the machine is."""
@@ -377,3 +378,14 @@ def test_the_next_worker_of_the_machine_hands_in_the_log_of_a_killed_one(fleet: 
         done
     )
     assert fleet.processes() == {}
+
+
+@pytest.mark.parametrize(("note", "problem"), [(None, ""), ("[]", "attempt.json"), ("{", "Expecting")])
+def test_a_removal_that_was_killed_is_finished(tmp_path: Path, note: str | None, problem: str) -> None:
+    task = tmp_path / "worker" / "0123456789ab" / "t0"
+    (task / "attempts" / "1").mkdir(parents=True)
+    if note is not None:
+        (task / "attempt.json").write_text(note)
+    found = bring_in(str(tmp_path / "worker"), {})
+    assert (problem in found, bool(found)) == (True, bool(problem)), found
+    assert task.exists() is bool(problem)
