@@ -60,7 +60,9 @@ def _list_flags(parser: ArgumentParser) -> None:
 
 def _check_flags(parser: ArgumentParser) -> None:
     parser.epilog = "Exit code: 0 all servers listed their tools, 1 some did not, or listed others than are `pinned`."
-    parser.add_argument("name", nargs="?", type=server_name, metavar="NAME", help="one server (default: all)")
+    parser.add_argument(
+        "name", nargs="?", type=server_name, metavar="NAME", help="one server, with details (default: all, a line each)"
+    )
 
 
 def _pin_flags(parser: ArgumentParser) -> None:
@@ -93,7 +95,7 @@ PLUGIN = Plugin(
         ),
         CliCommand(
             name="mcp check",
-            help="Start configured MCP servers, print what they say of their tools, and end them.",
+            help="Start configured MCP servers, count their tools, and end them; with NAME, print its tools.",
             add_flags=_check_flags,
             run=later("harness.plugins.mcp.commands.check_command", "check_command"),
         ),

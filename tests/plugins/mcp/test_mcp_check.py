@@ -52,6 +52,22 @@ def test_printed_digest_can_be_declared(program: Program) -> None:
     assert ("0 tools" in done.out, done.out.count("something else")) == (False, 1)
 
 
+def test_several_servers_take_a_line_each(program: Program) -> None:
+    servers = {
+        "good": {"command": sys.executable, "args": [SERVER, "plain"]},
+        "dead": {"command": sys.executable, "args": [SERVER, "dies_at", "initialize"]},
+    }
+    written(program.workspace / ".mcp.json", json.dumps({"mcpServers": servers}))
+    program.run("policy", "trust", ".mcp.json")
+    done = program.run("mcp", "check")
+    lines = done.out.splitlines()
+    assert (done.code, len(lines)) == (1, 3), done
+    assert lines[0] == "good: ok, 1 tool, 1 new"
+    assert lines[1].startswith("dead: failed: ")
+    assert "harness mcp check NAME" in lines[2]
+    assert "sha256" in program.run("mcp", "check", "good").out
+
+
 def test_unknown_server_is_refused_with_a_suggestion(program: Program) -> None:
     ConfiguredScene(program, WORDS)
     done = program.run("mcp", "check", "srw")
@@ -64,7 +80,7 @@ def test_a_server_of_the_folder_is_tried_where_it_is_trusted(program: Program) -
     assert "you have not trusted it" in program.run("mcp", "check").out
     assert program.run("policy", "trust", ".mcp.json").code == 0
     done = program.run("mcp", "check")
-    assert (done.code, "new: act" in done.out, "NO_SUCH_VARIABLE is not set" in done.out) == (0, True, True)
+    assert (done.code, "a: ok, 1 tool, 1 new" in done.out, "NO_SUCH_VARIABLE is not set" in done.out) == (0, True, True)
     assert "(.mcp.json:1)" in program.run("mcp", "list").out
 
 

@@ -1,9 +1,13 @@
-"""`harness mcp check`: starts each configured server in its walls, lists its tools, ends it, and reports."""
+"""`harness mcp check`: starts each configured server in its walls, lists its tools, ends it, and prints a line.
+
+For one server it prints the details too.
+"""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from harness.errors import UsageError, nearest
@@ -60,21 +64,30 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     walls = CommandWalls(workspace, hide=state.guarded, machine=server_machine())
     starter = ServerStarter(workspace, walls, policy, environment)
     code: int = Exit.DONE
-    reports = []
     for declaration in chosen:
         report = _tried(McpServers([declaration], starter, workspace, pins=pins_folder(state), redact=redact))
-        reports.append((declaration, report))
+        pins = PinFile(pins_folder(state), declaration.name).read()
         reason = _why_not(report, declaration)
-        _say(redact(f"{declaration.name}: failed: {reason}" if reason else f"{declaration.name}: ok"))
         code = FAILED if reason else code
-    for declaration, report in reports:
-        _say("")
-        _say(
-            redact(f"{declaration.name}  {way_to(declaration)}  ({configuration.extensions.of(KEY, declaration.name)})")
-        )
-        for line in _report_lines(report, declaration, PinFile(pins_folder(state), declaration.name).read()):
-            _say(f"  {redact(line)}")
+        end = f"failed: {reason}" if reason else f"ok, {_tools_in_a_line(report, pins)}"
+        _say(redact(f"{declaration.name}: {end}"))
+        if len(chosen) == 1:
+            _say("")
+            origin = configuration.extensions.of(KEY, declaration.name)
+            _say(redact(f"{declaration.name}  {way_to(declaration)}  ({origin})"))
+            for line in _report_lines(report, declaration, pins):
+                _say(f"  {redact(line)}")
+    if len(chosen) > 1:
+        _say("`harness mcp check NAME` shows the tools, the walls and the errors of one server")
     return code
+
+
+def _tools_in_a_line(report: ServerReport, pins: Mapping[str, ToolPin]) -> str:
+    """Return the number of a server's tools, of those in each state, and of its notes."""
+    states = Counter(standing(pins[tool.name], tool.command) if tool.name in pins else "new" for tool in report.tools)
+    notes = [count_of(len(report.notes), "note")] if report.notes else []
+    counts = [*(f"{number} {state}" for state, number in states.items()), *notes]
+    return ", ".join((count_of(len(report.tools), "tool"), *counts))
 
 
 def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
