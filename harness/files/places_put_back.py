@@ -16,14 +16,18 @@ from harness.policy.built_in import PROTECTED_NAMES
 
 _CHANGED = "the file was changed since; not touched"
 _NO_COPY = "no copy of the earlier content exists"
+_NO_WORKSPACE = "the workspace is gone"
 _TOO_LARGE = "the file is too large to copy, and is not removed without a copy"
 
 
 def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) -> tuple[PlaceReturn, ...]:
     """Restore places of a workspace (`root`, links followed). Return the result for each.
 
-    Their present content is first stored in `images`. Set-id bits are not restored.
+    Their present content is first stored in `images`. Set-id bits are not restored. Nothing is restored if the workspace
+    itself is gone: it was moved or removed, and another may be made in its place.
     """
+    if not os.path.isdir(root):
+        return tuple(PlaceReturn(change=change, problem=_NO_WORKSPACE) for change in changes)
     created = [change for change in changes if change.before is None]
     rest = [change for change in changes if change.before is not None]
     ordered = (

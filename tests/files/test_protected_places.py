@@ -129,6 +129,17 @@ def test_places_changed_again_are_not_restored(tmp_path: Path) -> None:
     assert (outside / "config").read_text() == "mine"
 
 
+def test_nothing_is_restored_if_the_workspace_itself_is_gone(tmp_path: Path) -> None:
+    root, images = workspace(tmp_path), BeforeImages(str(tmp_path / "images"))
+    noted = ProtectedPlaces(str(root), images).note()
+    root.rename(tmp_path / "elsewhere")
+    found = noted.compared()
+    returns = put_back(str(root), found.changes, images)
+    assert found.changes
+    assert {one.problem for one in returns} == {"the workspace is gone"}
+    assert not root.exists()
+
+
 def test_contents_replaced_by_put_back_are_kept(tmp_path: Path) -> None:
     root, images = workspace(tmp_path), BeforeImages(str(tmp_path / "images"))
     noted = ProtectedPlaces(str(root), images).note()
