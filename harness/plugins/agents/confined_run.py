@@ -1,7 +1,7 @@
-"""Run one command behind walls instead of the agent, in the same folder, with the same environment and streams.
+"""Run one command behind walls instead of the agent, in the same folder, with the environment of our own commands.
 
-The command inherits our standard streams, session and process group, and this process exits with its exit code. A keeper
-forked from this process starts it where it gets namespaces; else it is a child of this process.
+The command inherits our session, process group and standard streams, but for masked output. This process exits with its
+exit code. A keeper forked from this process starts it where it gets namespaces; else it is a child of this process.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.actions import JsonValue
+from harness.plugins.agents.masked_output import MaskedOutput
 from harness.plugins.agents.tickets import Ticket, machine
-from harness.process.environment import path_without_surprise, read_as_judged
+from harness.process.environment import at_a_terminal, child_environment, path_without_surprise
 from harness.process.hardening import end_with_parent
 from harness.process.start import Launch, find_bash, start_elsewhere
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
+from harness.redaction.redactor import Redactor
 from harness.sandbox import Confinement, Unhidden, hides_where_it_may_write, keeper_here, prepare
 from harness.sandbox.walls import TEMPORARY
 
@@ -33,8 +35,6 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals to forward to the command. Signals from a terminal reach the command directly."""
 _KEYS = (signal.SIGINT, signal.SIGQUIT)
 """Signals that a terminal sends to the command directly. This process ignores them meanwhile."""
-_CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
-"""Variables that change how bash interprets a command line (bash(1), Shell Variables). The gate judged it without them."""
 _FAR = 200
 """Lowest number of the file descriptors that we pass to bash, to avoid numbers that commands use."""
 NOT_STARTED = 126
@@ -67,11 +67,13 @@ def run_confined(
     ticket: Ticket,
     environment: Mapping[str, str],
     images: str,
+    redactor: Redactor,
     *,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> CommandEnd:
-    """Run the command of a ticket and wait for its end. `environment` is the environment of the agent's shell.
+    """Run the command of a ticket and wait for its end. `redactor` masks what it prints.
 
+    It gets the same few variables as commands of our own, from `environment`, the environment of the agent's shell.
     Protected places that it changed are restored from copies in the folder `images`, since nobody can be asked here.
 
     Raises OSError if the command cannot be started.
@@ -116,7 +118,8 @@ def run_confined(
             network=network,
         )
         started = monotonic()
-        code = _code_of(launch, confinement)
+        with MaskedOutput(redactor) as masked:
+            code = _code_of(launch, confinement, masked.begin)
         seconds = monotonic() - started
         if ticket.folder_to and code == 0:
             _tell(ticket.folder_to, reader)
@@ -171,30 +174,30 @@ def _tell(path: str, reader: int) -> None:
 
 
 def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | None) -> dict[str, str]:
-    variables = {
-        name: value
-        for name, value in environment.items()
-        if name not in _CHANGES_BASH and not name.startswith("BASH_FUNC_")
-    }
+    variables = child_environment(environment)
+    if _terminal():
+        variables = at_a_terminal(variables, environment)
     if ticket.root:
-        variables["PATH"] = path_without_surprise(variables.get("PATH", os.defpath), ticket.root)
-    return {**read_as_judged(variables), **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
+        variables["PATH"] = path_without_surprise(variables["PATH"], ticket.root)
+    return {**variables, **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
 
 
-def _code_of(launch: Launch, confinement: Confinement) -> int:
+def _code_of(launch: Launch, confinement: Confinement, on_start: Callable[[], None]) -> int:
     """Run a program in its walls. Return its exit code, or minus the number of the signal that ended it.
 
-    Raises OSError if it could not be started.
+    `on_start` is called once the program runs, while signals are blocked. Raises OSError if it could not be started.
     """
     mask = signal.pthread_sigmask(
         signal.SIG_BLOCK, (*_FORWARDED, *_KEYS)
     )  # until the command and we are ready for them
     if confinement.starter is not None:
         program = start_elsewhere(replace(launch, descriptors=_inheritable()), confinement.starter, ())
+        on_start()
         return _waited_for(program.pid, program.wait, mask)
     child = os.fork()
     if child == 0:
         _become((*confinement.prefix, *launch.argv), launch.environment, confinement.enter, mask)
+    on_start()
     return _waited_for(child, lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), mask)
 
 

@@ -14,7 +14,7 @@ from harness.plugins.agents.confined_run import CommandEnd
 from harness.plugins.agents.tickets import Ticket
 from harness.redaction.redactor import Redactor
 
-NOT_KEPT = "What it printed went straight to the agent, and was not kept."
+NOT_KEPT = "What it printed went to the agent, and was not kept."
 
 
 def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: float) -> None:

@@ -23,6 +23,7 @@ from rows import all_rows
 from harness.files.recorded_changes import changes_from
 from harness.plugins.agents.confined_run import NOT_STARTED
 from harness.plugins.agents.tickets import ASKED_SECONDS
+from harness.process.environment import child_environment
 from harness.process.start import find_bash
 from harness.sandbox import enforces, probe, why_no_namespaces
 
@@ -328,12 +329,90 @@ def test_bytes_pass_through_both_ways(hooked: Hooked, command: str) -> None:
         "touch made; echo /proc/self/fd/* $0 $# $- $SHLVL $GIVEN; umask; ulimit -n; trap; pwd",
     ],
 )
-def test_command_has_the_environment_of_the_shell_of_the_agent(command: str, hooked: Hooked) -> None:
+def test_command_runs_as_in_the_shell_of_the_agent_with_the_variables_of_our_prompt(
+    command: str, hooked: Hooked
+) -> None:
     hooked.environment["GIVEN"] = "given"
     words = hooked.words(command, command)
     done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))}")
-    bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)}")
+    bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)}", env=child_environment(hooked.environment))
     assert done == bare
+
+
+KEY = "Gh4xT0keN9vQ2mLp7RsZ"
+PASSWORD = "correct-horse-battery"  # of a variable whose name sounds secret; nothing in it looks made by chance
+
+
+@all_rows(
+    "command",
+    [
+        "printenv GITHUB_TOKEN",
+        "env",
+        'echo "$DB_PASSWORD"',
+        "printf '%s\\n' $GITHUB_TOKEN",
+        "awk 'BEGIN{print ENVIRON[\"GITHUB_TOKEN\"]}'",
+        'cat <<< "$DB_PASSWORD"',
+        "bash -c 'echo $GITHUB_TOKEN'",
+        "declare -p",
+        "export -p; set",
+        "cat /proc/self/environ",
+        "python3 -c 'import os; print(os.environ)'",
+        "touch made; env",
+    ],
+)
+def test_no_key_of_the_agent_reaches_a_command(command: str, hooked: Hooked) -> None:
+    hooked.environment.update(GITHUB_TOKEN=KEY, DB_PASSWORD=PASSWORD)
+    done = hooked.run(command, command)
+    assert "not run" not in done.err
+    assert KEY not in f"{done}"
+    assert PASSWORD not in f"{done}"
+    assert "[redacted:" not in f"{done}"  # it was not there to be masked
+
+
+def test_secrets_in_the_output_of_a_command_are_masked(hooked: Hooked) -> None:
+    hooked.environment.update(GITHUB_TOKEN=KEY, DB_PASSWORD=PASSWORD)
+    (hooked.workspace / ".git" / "config").write_text(f'[remote "o"]\nurl = https://u:{KEY}@example.org/x\n')
+    (hooked.workspace / "settings").write_text(f"first\nlogin {PASSWORD} of ann\nl\xe4st \0", "latin-1")
+    done = hooked.run("cat .git/config settings; cat settings >&2", "1")
+    assert re.fullmatch(r"first\nlogin \[redacted:\S+\] of ann\nl\ufffdst \0", done.err), done
+    assert (done.out.count("[redacted:"), KEY in done.out, PASSWORD in done.out) == (2, False, False), done
+    done = hooked.run("touch made; cat settings; exit 3", "2")
+    assert (done.code, done.out.count("[redacted:"), PASSWORD in done.out) == (3, 1, False)
+
+
+def test_token_in_the_address_of_a_remote_is_masked(hooked: Hooked) -> None:
+    subprocess.run(["git", "init", "-q", hooked.workspace], check=True)
+    address = f"https://ann:{KEY}@example.org/x.git"
+    subprocess.run(["git", "-C", hooked.workspace, "remote", "add", "origin", address], check=True)
+    done = hooked.run("git remote -v")
+    assert (done.code, done.out.count("ann:[redacted:"), KEY in done.out) == (0, 2, False), done
+
+
+def test_both_outputs_into_one_file_keep_their_order(hooked: Hooked, tmp_path: Path) -> None:
+    command = "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; done"
+    with (tmp_path / "both").open("wb") as file:
+        assert hooked.exec(hooked.words(command), stdout=file, stderr=file).code == 0
+    assert (tmp_path / "both").read_text() == "".join(f"{word} {n}\n" for n in range(1, 10) for word in ("out", "err"))
+
+
+def test_output_of_a_background_process_is_masked_after_the_end_of_its_command(hooked: Hooked) -> None:
+    hooked.environment["DB_PASSWORD"] = PASSWORD
+    (hooked.workspace / "settings").write_text(f"login {PASSWORD}\n")
+    waits = "until test -e go; do sleep 0.02; done"
+    with hooked.program.start(*hooked.words(f"touch made; ({waits}; cat settings) & printf begun")) as process:
+        assert process.stdout is not None
+        assert process.wait(timeout=300) == 0
+        assert os.read(process.stdout.fileno(), 100) == b"begun"  # though no word has ended
+        (hooked.workspace / "go").touch()
+        assert re.fullmatch(rb"login \[redacted:\S+\]\n", process.stdout.read())
+
+
+def test_command_ends_when_nobody_reads_its_output(hooked: Hooked) -> None:
+    with hooked.program.start(*hooked.words("yes")) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait(timeout=300) == 128 + signal.SIGPIPE
 
 
 @all_rows("streams", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", "</dev/zero", ">/dev/full"])

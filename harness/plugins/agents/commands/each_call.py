@@ -145,7 +145,7 @@ def hook_parts(
     """
     from harness.files.before_images import BeforeImages
     from harness.session.asked_call import HookParts
-    from harness.session.environment_secrets import redactor_for
+    from harness.session.environment_secrets import redactor_for, secrets_of
 
     state = State.of(environment)
     make_private(state.agents)
@@ -184,7 +184,7 @@ def hook_parts(
 
         return hooks_here(state, workspace.root, environment, redactor.redact, clock_stopped=clock_stopped)
 
-    redactor = redactor_for(state, environment, (), unless=(home or "",))
+    redactor = redactor_for(state, environment, secrets_of(environment), unless=(home or "",))
     return HookParts(
         folder=state.agents,
         home=home,
@@ -246,7 +246,7 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     try:
         from harness.plugins.agents.seen_outcome import note_files, record_begin, record_outcome
         from harness.plugins.agents.tickets import TicketFolder, split_name
-        from harness.session.environment_secrets import redactor_for
+        from harness.session.environment_secrets import redactor_for, secrets_of
 
         if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
             raise UsageError(f"usage: {EXEC_USAGE}")  # noqa: TRY301 - every error is reported below
@@ -257,10 +257,11 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
             raise UsageError("the ticket is for another command, or another folder")  # noqa: TRY301
         start_keeper(ticket)
-        redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
+        unmasked = (ticket.cwd, environment.get("HOME", ""))
+        redactor = redactor_for(state, environment, secrets_of(environment), unless=unmasked)
         record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
         compare = note_files(ticket, state.trees, environment)
-        end = run_confined(ticket, environment, state.before_images)
+        end = run_confined(ticket, environment, state.before_images, redactor)
         changes = None if compare is None else compare()
         for note in (*end.notes, *(() if end.restored is None else (end.restored.words,))):
             _tell(f"harness: {note}\n")
