@@ -58,14 +58,14 @@ _PROTECTED: Mapping[str, str] = {
     "ssh_config(5), netrc(5), gdb(1), rg(1), curl(1), wget(1)": (
         ".ssh .config .netrc .gdbinit .ripgreprc .curlrc .wgetrc"
     ),
-    "agents.md, code.claude.com, developers.openai.com/codex, geminicli.com, opencode.ai, modelcontextprotocol.io": (
+    "agents.md, code.claude.com, developers.openai.com/codex, geminicli.com, opencode.ai, pi.dev, modelcontextprotocol.io": (
         "agents.md agents.override.md .agents .mcp.json .harness .claude claude.md claude.local.md .codex .gemini "
-        "gemini.md .qwen qwen.md .copilot .opencode opencode.json opencode.jsonc .aider.conf.yml"
+        "gemini.md .qwen qwen.md .copilot .opencode opencode.json opencode.jsonc .aider.conf.yml .pi"
     ),
     "the documentation of each agent, and the paths in github.com/dyoshikawa/rulesync": (
         ".cursor .cursorrules .windsurf .windsurfrules .devin .cline .clinerules .roo .roomodes .roorules .kilocode "
         ".amazonq .junie .kiro .crush.json crush.json crush.md .continue .augment .augment-guidelines .factory "
-        ".goosehints .vibe .trae warp.md"
+        ".goosehints .vibe .trae warp.md .kimi-code .kimi .codeium"
     ),
 }
 PROTECTED_NAMES = frozenset(" ".join(_PROTECTED.values()).split())

@@ -120,6 +120,15 @@ def _opencode(w: Path) -> Deeds:
     }
 
 
+def _pi(_: Path) -> Deeds:
+    return {
+        "read": (call("read", path="f.txt"),),
+        "edit": (call("edit", path="f.txt", edits=[{"oldText": "alpha", "newText": "ALPHA"}]),),
+        "write": (call("write", path="new.txt", content="x\n"),),
+        "mcp": (call("mcp__place__echo", text="hi"),),
+    }
+
+
 _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "claude": _claude,
     "codex": _codex,
@@ -127,6 +136,7 @@ _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "qwen": _qwen,
     "copilot": _copilot,
     "opencode": _opencode,
+    "pi": _pi,
 }
 
 

@@ -41,4 +41,5 @@ PLAYS = {
     "qwen": Play("qwen", 5),
     "copilot": Play("copilot", 6),
     "opencode": Play("opencode", 7),
+    "pi": Play("pi", 8),
 }

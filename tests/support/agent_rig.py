@@ -33,6 +33,7 @@ AFTER = {
     "qwen": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
     "copilot": ("permissionRequest", "postToolUse", "postToolUseFailure", "sessionEnd"),
     "opencode": ("tool.execute.after",),
+    "pi": ("tool_result", "session_shutdown"),
 }
 BEFORE = {
     "claude": "PreToolUse",
@@ -41,6 +42,7 @@ BEFORE = {
     "qwen": "PreToolUse",
     "copilot": "preToolUse",
     "opencode": "tool.execute.before",
+    "pi": "tool_call",
 }
 """What each agent calls the event before a tool."""
 _PLUGIN = """\
@@ -56,6 +58,18 @@ export const Recording = async ({ directory, worktree }) => ({
   "tool.execute.after": async (input, output) =>
     tell("tool.execute.after", { ...input, output, directory, worktree }),
 });
+"""
+_EXTENSION = """\
+import { spawnSync } from "node:child_process";
+const [python, script] = SCRIPT;
+export default (pi) => {
+  for (const name of EVENTS)
+    pi.on(name, async (event, { cwd, sessionManager }) => {
+      const input = JSON.stringify({ ...event, cwd, sessionId: sessionManager.getSessionId() });
+      const done = spawnSync(python, [script, name], { input });
+      if (done.status !== 0) throw new Error(String(done.stderr) || "no answer");
+    });
+};
 """
 
 
@@ -248,6 +262,13 @@ def _opencode(rig: AgentRig) -> None:
     rig.write(".config/opencode/opencode.json", {"mcp": {"place": server}})
 
 
+def _pi(rig: AgentRig) -> None:
+    python, _, script = rig.hook
+    text = _EXTENSION.replace("SCRIPT", json.dumps([python, script]))
+    rig.write(".pi/agent/extensions/recording.js", text.replace("EVENTS", json.dumps([BEFORE["pi"], *AFTER["pi"]])))
+    rig.write(".pi/agent/mcp.json", {"mcpServers": {"place": {**SERVER, "exposure": "direct"}}})
+
+
 _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "claude": _claude,
     "codex": _codex,
@@ -255,6 +276,7 @@ _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "qwen": _qwen,
     "copilot": _copilot,
     "opencode": _opencode,
+    "pi": _pi,
 }
 _MORE: Mapping[str, Sequence[str]] = {
     "claude": ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),

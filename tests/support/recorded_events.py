@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from places import ROOT
 
 TABLE = Path(ROOT, "tests", "plugins", "agents", "real", "sent_events.txt")
+_ARGUMENTS = ("tool_input", "toolArgs", "toolInput", "args", "input")
+"""What agents call the arguments of a call."""
 _HEADER = """\
-# Events as six agents sent them to a hook: agent, event, the very JSON, tabs between. Paths, ids and times are made the same.
+# Events as agents sent them to a hook: agent, event, the very JSON, tabs between. Paths, ids and times are made the same.
 # Written by tests/plugins/agents/real/record_events.py.
 # The versions of the agents stand in harness/plugins/agents/commands/agent_starts.py.
 """
@@ -37,7 +39,7 @@ class RecordedEvent(NamedTuple):
         """Which tool, and which keys it and its arguments have: what an agent's next version may change."""
         fields = self.fields
         tool = fields.get("tool_name", fields.get("toolName", fields.get("tool", "")))
-        arguments = fields.get("tool_input", fields.get("toolArgs", fields.get("toolInput", fields.get("args", {}))))
+        arguments: dict[str, Any] = next((fields[name] for name in _ARGUMENTS if name in fields), {})
         return self.agent, self.event, str(tool), frozenset(fields), frozenset(arguments)
 
 
@@ -103,4 +105,5 @@ _OTHER_EACH_TIME = (
     (r'(?<=DurationMs":)\d+', "1"),
     (r'(?<=harnessSectionHash":")[0-9a-f]+', "0" * 16),
     (r"(?<=PGID: )\d+", "1"),
+    (r'(?<="wall_time_seconds":)[\d.]+', "0"),
 )

@@ -65,7 +65,7 @@ class ForeignTool(Record):
     kind: ForeignKind
     takes: Mapping[str, str] = {}
     """Our name for each of the agent's arguments: `path`, `content`, `command`, `patch`, `cwd`, `glob`, `old_string`,
-    `new_string`, `replace_all`, `unconfined`."""
+    `new_string`, `replace_all`, `edits`, `unconfined`."""
     ignores: Collection[str] = ()
     """Arguments that do not matter to a policy, such as a description or a first line."""
     needs: Sequence[str] = ()
@@ -94,3 +94,21 @@ class ForeignTool(Record):
 def unknown(name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
     """Return an unknown call, with the agent's names of the tool and the arguments."""
     return ForeignCall(kind=ForeignKind.UNKNOWN, tool=name, arguments=dict(arguments))
+
+
+def edits_named(arguments: Mapping[str, JsonValue], *, old: str, new: str) -> Mapping[str, JsonValue]:
+    """Return the arguments of a call that changes a file at several places, with our names in its list `edits`.
+
+    `old` and `new` are the agent's names. A list of another form stays as it is, and its call is refused.
+    """
+    edits = arguments.get("edits")
+    if not isinstance(edits, list):
+        return arguments
+    names = {old: "old_string", new: "new_string"}
+    return {
+        **arguments,
+        "edits": [
+            {names.get(name, name): value for name, value in edit.items()} if isinstance(edit, dict) else edit
+            for edit in edits
+        ],
+    }

@@ -223,13 +223,33 @@ def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes 
     """Return the content that a file will have if the agent runs the call as stated; `None` if it is unpredictable."""
     if kind is ForeignKind.WRITE:
         return text(arguments, "content").encode()
-    before = read_small(path, MOST_KEPT_BYTES)
-    old, new = text(arguments, "old_string").encode(), text(arguments, "new_string").encode()
-    if before is None:
-        return new if not old and not os.path.lexists(path) else None
-    if not old or old not in before:
-        return None
-    return before.replace(old, new, -1 if flag(arguments, "replace_all") else 1)
+    content = read_small(path, MOST_KEPT_BYTES)
+    edits = [(old.encode(), new.encode()) for old, new in _edits(arguments)]
+    if content is None:
+        old, new = edits[0]
+        return new if not old and len(edits) == 1 and not os.path.lexists(path) else None
+    for old, new in edits:
+        if not old or old not in content:
+            return None
+        content = content.replace(old, new, -1 if flag(arguments, "replace_all") else 1)
+    return content
+
+
+def _edits(arguments: Arguments) -> Sequence[tuple[str, str]]:
+    """Return the removed and the added text of each place that an edit changes. Raises ToolError for another form."""
+    if "edits" not in arguments:
+        return [(text(arguments, "old_string"), text(arguments, "new_string"))]
+    edits = arguments["edits"]
+    if not isinstance(edits, list) or not edits:
+        raise ToolError("`edits` is not a list of changes.")
+    changes: list[tuple[str, str]] = []
+    for edit in edits:
+        match edit:
+            case {"old_string": str() as old, "new_string": str() as new, **rest} if not rest:
+                changes.append((old, new))
+            case _:
+                raise ToolError("A change in `edits` is not an old and a new text.")
+    return changes
 
 
 def _preview(kind: ForeignKind, arguments: Arguments) -> str:
@@ -237,9 +257,9 @@ def _preview(kind: ForeignKind, arguments: Arguments) -> str:
     name = visible_line(text(arguments, "path"), 4096)
     if kind is ForeignKind.WRITE:
         return _cut((f"write {name}", *_marked("+", text(arguments, "content"))))
-    old, new = text(arguments, "old_string"), text(arguments, "new_string")
     everywhere = " (everywhere)" if flag(arguments, "replace_all") else ""
-    return _cut((f"edit {name}{everywhere}", *_marked("-", old), *_marked("+", new)))
+    changes = (line for old, new in _edits(arguments) for line in (*_marked("-", old), *_marked("+", new)))
+    return _cut((f"edit {name}{everywhere}", *changes))
 
 
 def _marked(sign: str, content: str) -> Sequence[str]:

@@ -46,7 +46,9 @@ class SettingsFile(Record):
     project: str
     """Path of a project's file, relative to the workspace. Empty if projects have none."""
     home_variable: str = ""
-    """Environment variable that replaces the first part of `user` (`CODEX_HOME`). Empty if there is none."""
+    """Environment variable that replaces `home` in `user` (`CODEX_HOME`). Empty if there is none."""
+    home: str = ""
+    """The front of `user` that `home_variable` replaces. Empty for its first part."""
     is_plugin: bool = False
     """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
 
@@ -114,7 +116,7 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
     )
 
 
-AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode")}
+AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi")}
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 
 

@@ -7,13 +7,13 @@ arguments. A refusal is an exit code with the reason on stderr.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+from harness.plugins.agents.node_plugin import plugin_file
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(
@@ -50,45 +50,16 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 _WHEN: Mapping[str, When] = {"before": When.BEFORE, "after": When.AFTER}
 
-_PLUGIN = """\
-// The gate of `harness` before the tools of opencode; `harness hook uninstall opencode` takes it away.
-// Whatever goes wrong in here throws, and what throws here does not run.
-import { spawn } from "node:child_process";
-
-const COMMAND = %s;
-const MILLISECONDS = 600000;
-
-const heard = (event) =>
-  new Promise((resolve, reject) => {
-    const child = spawn("/bin/sh", ["-c", COMMAND], { cwd: event.directory, stdio: ["pipe", "pipe", "pipe"] });
-    const said = { stdout: [], stderr: [] };
-    const late = setTimeout(() => {
-      child.kill("SIGKILL");
-      reject(new Error("harness: no answer in time"));
-    }, MILLISECONDS);
-    for (const name of ["stdout", "stderr"]) child[name].on("data", (data) => said[name].push(data));
-    child.stdin.on("error", () => {});
-    child.on("error", (error) => reject(new Error(`harness: the hook cannot be started: ${error.message}`)));
-    child.on("close", (code) => {
-      clearTimeout(late);
-      const text = (name) => Buffer.concat(said[name]).toString("utf8").trim();
-      if (code === 0) resolve(text("stdout"));
-      else reject(new Error(text("stderr") || "harness: the hook failed"));
-    });
-    child.stdin.end(JSON.stringify(event));
-  });
-
+_EXPORTED = """\
 export const Harness = async ({ directory, worktree }) => ({
   "tool.execute.before": async (input, output) => {
-    const said = await heard({ when: "before", ...input, args: output.args, directory, worktree });
-    if (said === "") return;
-    const { args } = JSON.parse(said);
-    for (const name of Object.keys(output.args)) if (!(name in args)) delete output.args[name];
-    Object.assign(output.args, args);
+    const said = await heard({ when: "before", ...input, args: output.args, directory, worktree }, directory);
+    if (said !== "") put(output.args, JSON.parse(said).args);
   },
   "tool.execute.after": async (input, output) => {
     const { title, output: text, metadata } = output ?? {};
-    await heard({ when: "after", ...input, output: { title, output: text, metadata }, directory, worktree }).catch(() => {});
+    const told = { when: "after", ...input, output: { title, output: text, metadata }, directory, worktree };
+    await heard(told, directory).catch(() => {});
   },
 });
 """
@@ -114,7 +85,7 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 
 def _plugin_file(command: str) -> Mapping[str, JsonValue]:
-    return {"text": _PLUGIN % json.dumps(command)}
+    return plugin_file("opencode", "opencode", command, _EXPORTED)
 
 
 AGENT = GuardedAgent(

@@ -83,7 +83,8 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
     """
     if project is not None:
         return os.path.join(project, agent.settings.project)
-    first, _, rest = agent.settings.user.partition("/")
+    first = agent.settings.home or agent.settings.user.partition("/")[0]
+    rest = agent.settings.user.removeprefix(f"{first}/")
     folder = environment.get(agent.settings.home_variable, "") if agent.settings.home_variable else ""
     if os.path.isabs(folder):
         return os.path.join(folder, rest)

@@ -101,6 +101,9 @@ def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
         ("opencode", '{"sessionID":"S","directory":"/w","tool":"bash","callID":"c","args":{}}'),
         ("opencode", '{"when":"later","sessionID":"S","directory":"/w","tool":"bash","callID":"c","args":{}}'),
         ("opencode", '{"when":"before","sessionID":"S","directory":"/w","tool":"bash","args":{}}'),
+        ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c"}'),
+        ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","input":{}}'),
+        ("pi", '{"type":"turn_end","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c","input":{}}'),
     ],
 )
 def test_incomplete_event_is_rejected(name: str, event: str) -> None:

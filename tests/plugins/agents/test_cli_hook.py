@@ -15,6 +15,7 @@ from screen_scene import CTRL_C, PlayedTerminal
 
 from harness.errors import UsageError
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
+from harness.plugins.agents.guarded_agent import AGENTS
 
 
 def with_codex(program: Program, fails: str = "") -> Path:
@@ -101,7 +102,7 @@ def test_status_describes_the_hook_of_each_agent(program: Program) -> None:
     program.run("hook", "install", "opencode", "--yes")
     lines = program.run("hook", "status").out.splitlines()
     rows = {line.split()[0]: line for line in lines}
-    assert list(rows)[1:7] == ["claude", "codex", "gemini", "qwen", "copilot", "opencode"]
+    assert list(rows)[1 : 1 + len(AGENTS)] == list(AGENTS)
     assert rows["opencode"].split()[1:5] == ["not", "found", "yes", "no"]
     assert rows["claude"].split()[1:5] == ["not", "found", "no", "no"]
     assert ("--bare" in rows["claude"], "--pure" in rows["opencode"]) == (False, True)  # of what is guarded alone

@@ -21,10 +21,11 @@ from harness.plugins.agents.settings_file import (
     settings_path,
     write,
 )
+from harness.policy.built_in import PROTECTED_NAMES
 from harness.session.asked_call import quoted
 
 PROGRAM = "'/opt/my tools/harness'"
-IN_JSON = [name for name in AGENTS if name != "opencode"]
+IN_JSON = [name for name in AGENTS if not agent_named(name).settings.is_plugin]
 
 
 def command(agent: str, policy: str = "") -> str:
@@ -235,6 +236,8 @@ def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> 
         ("copilot", {"HOME": "/h", "COPILOT_HOME": "/c"}, "/c/hooks/harness.json"),
         ("opencode", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/opencode/plugin/harness.js"),
         ("opencode", {"HOME": "/h"}, "/h/.config/opencode/plugin/harness.js"),
+        ("pi", {"HOME": "/h", "PI_CODING_AGENT_DIR": "/p"}, "/p/extensions/harness.js"),
+        ("pi", {"HOME": "/h"}, "/h/.pi/agent/extensions/harness.js"),
     ],
 )
 def test_settings_path_depends_on_agent_and_environment(agent: str, environment: dict[str, str], path: str) -> None:
@@ -270,3 +273,10 @@ def test_failing_program_is_a_refusal(does: str | None, code: int, said: str, tm
         assert done.returncode == code
         assert done.stderr.endswith(said)
         assert ("harness failed" in done.stderr) is ("harness failed" in said)
+
+
+@all_rows("name", list(AGENTS))
+def test_settings_of_each_agent_are_protected_from_commands(name: str) -> None:
+    settings = agent_named(name).settings
+    for path in (settings.user, settings.project):
+        assert path.partition("/")[0] in PROTECTED_NAMES | {".github"}

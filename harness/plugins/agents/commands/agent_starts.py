@@ -31,7 +31,7 @@ class AgentStart(Record):
     """
 
     package: str
-    """Package on npm, with the last tested version."""
+    """Package on npm, with the last tested version. pi needs Node 22.19."""
     program: str
     arguments: Callable[[PlayedPlace], tuple[str, ...]]
     """Returns the arguments before the prompt."""
@@ -105,6 +105,15 @@ def _opencode_environment(place: PlayedPlace) -> dict[str, str]:
     return {"OPENCODE_CONFIG_CONTENT": json.dumps(settings), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
+def _pi_environment(place: PlayedPlace) -> dict[str, str]:
+    return {
+        "AZURE_OPENAI_BASE_URL": f"{place.origin}/openai/v1",
+        "AZURE_OPENAI_API_KEY": KEY,
+        "PI_OFFLINE": "1",
+        "PI_TELEMETRY": "0",
+    }
+
+
 AGENT_STARTS: Mapping[str, AgentStart] = {
     "claude": AgentStart(
         package="@anthropic-ai/claude-code@2.1.330",
@@ -147,5 +156,12 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
         arguments=lambda _: ("run",),
         environment=_opencode_environment,
         command=lambda command: call("bash", command=command, description="d"),
+    ),
+    "pi": AgentStart(
+        package="@earendil-works/pi-coding-agent@1.6.0",
+        program="pi",
+        arguments=lambda _: ("--provider", "azure", "--model", "gpt-5.5", "--print"),
+        environment=_pi_environment,
+        command=lambda command: call("bash", command=command),
     ),
 }

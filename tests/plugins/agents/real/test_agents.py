@@ -19,6 +19,8 @@ from broken_hook import rows_of
 from recorded_events import recorded_events
 from rows import all_rows
 
+from harness.plugins.agents.guarded_agent import agent_named
+
 pytestmark = [
     pytest.mark.agents,
     pytest.mark.skipif(not FOLDER, reason="HARNESS_AGENTS names no folder: no agent is played"),
@@ -26,7 +28,7 @@ pytestmark = [
 TABLE = Path(__file__).parent / "what_runs.txt"
 MARK = "ran.txt"
 HOOKED: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    **{agent: (agent, {}) for agent in BEFORE if agent != "opencode"},
+    **{agent: (agent, {}) for agent in BEFORE if not agent_named(agent).settings.is_plugin},
     "claude with onFailure": ("claude", {"onFailure": "block"}),
 }
 """Hooks that are a command, by the name of their row: the agent, and what its settings say of the hook beside the command."""
