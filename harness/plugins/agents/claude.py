@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+from harness.plugins.agents.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(
@@ -94,6 +94,11 @@ def ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return _decision("ask", reason) if arguments is None else _decision("ask", reason, updatedInput=dict(arguments))
 
 
+def _deny(reason: str) -> HookAnswer:
+    # It prints this reason alone. Before that of an exit code, it prints "hook error" and our command line.
+    return _decision("deny", reason.strip() or "refused by harness")
+
+
 def _block(reason: str) -> HookAnswer:
     # `continue: false` alone would let this call run, and stop after it.
     output: dict[str, JsonValue] = {
@@ -125,7 +130,7 @@ AGENT = GuardedAgent(
     tools=TOOLS,
     event_of=event_of,
     allow=allow,
-    deny=refusal,
+    deny=_deny,
     block=_block,
     ask=ask,
     asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1",  # noqa: ARG005

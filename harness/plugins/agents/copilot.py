@@ -116,6 +116,7 @@ AGENT = GuardedAgent(
     allow=_allow,
     deny=_deny,
     block=_deny,
+    fail=_deny,
     ask=_ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     rewrites=lambda event, environment: True,  # noqa: ARG005

@@ -74,6 +74,8 @@ class GuardedAgent(Record):
     settings: SettingsFile
     settings_content: Callable[[str], Mapping[str, JsonValue]]
     """Returns the required content of the settings file, for the command line of our hook."""
+    fail: Callable[[str], HookAnswer] = refusal
+    """Returns the answer that refuses an event of any kind, for an event that could not be judged."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
     """Returns the answer that makes the agent ask the user, from a reason and, optionally, new arguments. `None` if the agent
     cannot ask."""

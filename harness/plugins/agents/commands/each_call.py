@@ -78,16 +78,16 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         _execute(words[1:], environment)
     from harness.plugins.agents.guarded_agent import AGENTS, agent_named, refusal
 
-    deny: Callable[[str], HookAnswer] = refusal
+    fail: Callable[[str], HookAnswer] = refusal
     try:
         if words[1:2] == [] or words[1] not in AGENTS:
             gc.enable()
             return
         agent = agent_named(words[1])
-        deny = agent.deny
+        fail = agent.fail
 
         def leave_too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-            _leave(deny(f"{REFUSES}: it took longer than it may"))
+            _leave(fail(f"{REFUSES}: it took longer than it may"))
 
         signal.signal(signal.SIGALRM, leave_too_late)
         hook_time = HookTime()
@@ -96,7 +96,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         reply = _answer(agent, words[2:], environment, hook_time)
     except BaseException as error:  # noqa: BLE001 - every error refuses the call
         error_text = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-        reply = deny(f"{REFUSES}: {error_text}")
+        reply = fail(f"{REFUSES}: {error_text}")
     signal.setitimer(signal.ITIMER_REAL, 0)
     _leave(reply)
 
