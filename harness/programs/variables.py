@@ -1,6 +1,13 @@
-"""Names of environment variables: those that commands get, those that make programs run code, and harmless ones."""
+"""Names of environment variables: those that commands get, those that make programs run code, and harmless ones.
+
+`prints_environment` tells the commands that print the values of all.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.regex import regex
 
 PASSED = frozenset(
     "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
@@ -54,3 +61,34 @@ def steers(name: str) -> bool:
 def changes_the_shell(name: str) -> bool:
     """Return whether bash itself reads a variable (bash(1)). Setting it may change how bash runs the rest of a line."""
     return name in _THE_SHELL_READS or name.startswith(("BASH", "LC_", "LD_", "HIST", "COMP_", "READLINE_"))
+
+
+_OF_THE_MACHINE = frozenset("HOSTNAME HOSTTYPE MACHTYPE OSTYPE SHLVL".split())
+
+
+def is_public(name: str) -> bool:
+    """Return whether a variable holds no secret: every command gets it, or bash sets it, or it selects colours and the
+    like. A special parameter (`?`) is public too.
+    """
+    is_listed = name in PASSED or name in SET or name in HARMLESS or name in _OF_THE_MACHINE
+    return is_listed or changes_the_shell(name) or not name.isidentifier()
+
+
+_JQ_ENVIRONMENT = regex(r"\benv\b|\$ENV\b")
+_AWKS = ("awk", "gawk", "mawk", "nawk", "original-awk")
+
+
+def prints_environment(program: str, argv: Sequence[str]) -> bool:
+    """Return whether a command that only looks may print environment variables that are not public.
+
+    `argv` runs no other command.
+    """
+    words = argv[1:]
+    if program == "printenv":
+        names = [word for word in words if not word.startswith("-")]
+        return not names or not all(name.isidentifier() and is_public(name) for name in names)
+    if program == "env":
+        return list(words) not in (["--version"], ["--help"])
+    if program == "jq":
+        return any(map(_JQ_ENVIRONMENT.search, words))
+    return program in _AWKS and any("ENVIRON" in word for word in words)

@@ -24,8 +24,18 @@ _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 class CommandLine:
     """The state that the readers of one command line share."""
 
-    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, ShellState], FileNames | None]) -> None:
-        """Keep the line, and the function that reads the commands inside a word (see `Expander`)."""
+    def __init__(
+        self,
+        disk: Disk,
+        text: str,
+        substituted: Callable[[Script, ShellState], FileNames | None],
+        *,
+        own_environment: bool = True,
+    ) -> None:
+        """Keep the line, and the function that reads the commands inside a word (see `Expander`).
+
+        With `own_environment`, the line has the few variables of our commands, among which is no secret.
+        """
         self.disk = disk
         self.text = text
         self.facets: list[Facet] = []
@@ -34,6 +44,7 @@ class CommandLine:
         self.layers = 0
         """Nesting level: number of enclosing commands that run other commands."""
         self._substituted = substituted
+        self._own_environment = own_environment
         self._opaque: dict[tuple[str, str, str], Opaque] = {}
 
     def expander(self, state: ShellState) -> Expander:
@@ -43,8 +54,17 @@ class CommandLine:
         with incomplete names.
         """
         return Expander(
-            self.disk, replace(state, names=None), self._substituted, sure_of_disk=lambda: not self.disk_changed
+            self.disk,
+            replace(state, names=None),
+            self._substituted,
+            sure_of_disk=lambda: not self.disk_changed,
+            on_foreign=lambda name: self.uses_environment(f"${name}", state),
         )
+
+    def uses_environment(self, part: str, state: ShellState) -> None:
+        """Note a part that uses or prints variables of the environment. In an environment of others, it is opaque."""
+        if not self._own_environment:
+            self.add_opaque("it takes variables of the environment, which may hold keys", part, state)
 
     def expanded_words(self, words: Sequence[Word], expander: Expander) -> list[str]:
         """Return bash's expansion of several words. bash runs every `$( )` in them before it matches patterns."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import takewhile
 
 from harness.programs.program import FileNames, Listed, Temporary, Unknown
+from harness.programs.variables import is_public
 from harness.shell.arithmetic import evaluated
 from harness.shell.disk import Disk
 from harness.shell.shell_state import ShellState, StopReading
@@ -54,16 +55,19 @@ class Expander:
         run: Callable[[Script, ShellState], FileNames | None],
         *,
         sure_of_disk: Callable[[], bool],
+        on_foreign: Callable[[str], None],
     ) -> None:
         """Use `disk` and `state`, and `run` to read the commands inside a word.
 
         `run` returns the names that the commands print, or `None`. While `sure_of_disk` returns false, the
-        matches of a file name pattern are unknown.
+        matches of a file name pattern are unknown. `on_foreign` is called with the name of each expanded variable that is
+        from the environment and not public.
         """
         self._disk = disk
         self._state = state
         self._run = run
         self._sure_of_disk = sure_of_disk
+        self._on_foreign = on_foreign
         self.folders: list[str] = []
         """Folders that patterns list: `src` for `src/*.py`."""
         self.whole_folders: list[str] = []
@@ -208,6 +212,8 @@ class Expander:
             return self._disk.home
         if name == "PWD" and len(state.folders) == 1:
             return state.folders[0]
+        if not is_public(name):
+            self._on_foreign(name)
         return None
 
     def _matches(self, word: Word) -> list[str]:

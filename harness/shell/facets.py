@@ -58,15 +58,15 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
 
 
 def read_call(
-    text: str, disk: Disk, start: PathAccess, *, own_tmpdir: bool = True
+    text: str, disk: Disk, start: PathAccess, *, own_environment: bool = True
 ) -> tuple[tuple[Facet, ...], Witness]:
     """Return the facets of a command line that starts in `start`, and the record of the disk's answers.
 
-    Unless `start` is the root, a `cd` to it is one of the facets. `own_tmpdir` says that TMPDIR is a private folder if the
-    line writes anything.
+    Unless `start` is the root, a `cd` to it is one of the facets. `own_environment` says that the line
+    has the variables of our own commands: TMPDIR is a private folder if it writes anything, and none holds a secret.
     """
     witness = Witness(disk)
-    facets = _read(text, witness, start.real, own_tmpdir=own_tmpdir)
+    facets = _read(text, witness, start.real, own_environment=own_environment)
     if start.place is not Place.ROOT:
         argv = ("cd", start.written)
         facets += (Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"),)
@@ -79,13 +79,13 @@ def syntax_complaint(text: str) -> str:
     return script.complaint if isinstance(script, Unread) else ""
 
 
-def _read(text: str, disk: Witness, folder: str, *, own_tmpdir: bool = True) -> tuple[Facet, ...]:
+def _read(text: str, disk: Witness, folder: str, *, own_environment: bool = True) -> tuple[Facet, ...]:
     script = parse(text)
     if isinstance(script, Unread):
         return (loose_opaque(text, script.reason, script.column, disk, folder),)
-    reader = _LineReader(disk, text)
+    reader = _LineReader(disk, text, own_environment=own_environment)
     try:
-        reader.script(script, ShellState(folders=(folder,), values={} if own_tmpdir else {"TMPDIR": None}))
+        reader.script(script, ShellState(folders=(folder,), values={} if own_environment else {"TMPDIR": None}))
     except StopReading as stop:
         opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
         return (*dict.fromkeys(reader.line.facets), opaque)
@@ -104,8 +104,8 @@ RUNS_ON = (
 class _LineReader:
     """Walks the tree of one command line as bash would run it, down to simple commands."""
 
-    def __init__(self, disk: Witness, text: str) -> None:
-        self.line = CommandLine(disk, text, self.names_in)
+    def __init__(self, disk: Witness, text: str, *, own_environment: bool) -> None:
+        self.line = CommandLine(disk, text, self.names_in, own_environment=own_environment)
         self._names = HandedNames(self.line)
         self._commands = SimpleCommands(self.line, self._names, self.script)
         self._steps = 0

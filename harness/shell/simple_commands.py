@@ -11,7 +11,7 @@ from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.paths import is_within
 from harness.programs.program import TEMPORARY_FOLDER, Found, Temporary, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS, name_of
-from harness.programs.variables import changes_the_shell
+from harness.programs.variables import changes_the_shell, prints_environment
 from harness.record import replace
 from harness.shell.builtins import (
     BUILTINS_WITHOUT_PROGRAM,
@@ -275,6 +275,8 @@ class SimpleCommands:
                 gap=problem,
             )
         )
+        if not use.commands and prints_environment(program, argv):
+            self._line.uses_environment(text, state)
 
     def _paths(
         self, argv: tuple[str, ...], state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None

@@ -95,21 +95,21 @@ class BashTool:
         commands: CommandRunner | None = None,
         *,
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
-        own_tmpdir: bool = True,
+        own_environment: bool = True,
         temporary: Callable[[], OwnTemporary | None] = lambda: None,
     ) -> None:
         """Create the tool. `commands` starts the commands; the default is a new runner.
 
         `lend` lends the terminal to a command that the user typed and that reads keys. It returns `None` for all other
-        commands. `own_tmpdir` is false if another program runs the commands, with its own TMPDIR. `temporary` returns the
-        `/tmp` that commands have as their own, or `None` if they have that of the machine.
+        commands. `own_environment` is false if another program runs the commands, with its own variables. `temporary`
+        returns the `/tmp` that commands have as their own, or `None` if they have that of the machine.
         """
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
         self._commands = commands or CommandRunner(workspace)
         self._lend = lend
-        self._own_tmpdir = own_tmpdir
+        self._own_environment = own_environment
         self.temporary = temporary
         """Returns the `/tmp` of the commands, if it is their own."""
         self.walls = self._commands.walls
@@ -134,7 +134,7 @@ class BashTool:
             self._workspace,
             self._commands.under(limits),
             lend=self._lend,
-            own_tmpdir=self._own_tmpdir,
+            own_environment=self._own_environment,
             temporary=self.temporary,
         )
 
@@ -160,7 +160,7 @@ class BashTool:
         background = _background(arguments)
         unconfined = _unconfined(arguments) if flag(arguments, "unconfined") else None
         disk = self._workspace.seen_with(named_in(command, self.temporary) if unconfined is None else None)
-        facets, judged_on = read_call(command, disk, cwd, own_tmpdir=self._own_tmpdir)
+        facets, judged_on = read_call(command, disk, cwd, own_environment=self._own_environment)
         if isinstance(facets[0], Opaque) and (complaint := syntax_complaint(command)):
             raise ToolError(f"bash: {complaint}. Nothing was run: correct the command line and send it again.")
         request = BashRequest(

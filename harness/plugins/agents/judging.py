@@ -87,7 +87,7 @@ class JudgedCall:
         from harness.tools.command_runner import CommandRunner
 
         commands = CommandRunner(self._workspace, environment=self._parts.environment, walls=self._walls)
-        return BashTool(self._workspace, commands, own_tmpdir=self._may_run_by_ticket)
+        return BashTool(self._workspace, commands, own_environment=self._may_run_by_ticket)
 
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer for the agent."""

@@ -68,6 +68,31 @@ def test_each_call_gets_the_answer_of_its_row(
     ) in kinds[-2:]
 
 
+FOREIGN = [
+    line.rpartition(" | ")[::2]
+    for line in Path(__file__).with_name("foreign_environment.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+@all_rows("command,answer", FOREIGN, ids=lambda row: row[0])
+def test_command_that_may_print_keys_of_its_environment_is_asked_about(
+    command: str, answer: str, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent="qwen")
+    reply = scene.event("PreToolUse", "run_shell_command", {"command": command.replace("\\n", "\n")})
+    assert word_of(reply) == {"asked": "ask", "runs": "silence"}[answer]
+
+
+@all_rows(
+    "policy", [AUTO.encode(), b'version = 1\n[[rule]]\nid = "e"\ndecision = "auto"\nargv = ["printenv", "..."]\n']
+)
+def test_no_rule_allows_printing_the_environment_of_an_agent_unasked(policy: bytes, tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, policy, agent="qwen")
+    reply = scene.event("PreToolUse", "run_shell_command", {"command": "printenv TOKEN"})
+    assert (word_of(reply), "may hold keys" in reply.stdout) == ("ask", True)
+
+
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HookScene]:
     """One scene for each policy of the table, all of the same repository."""
