@@ -44,13 +44,13 @@ _COUNTS = {
 def page(name: str) -> str:
     """Return the page of an agent."""
     agent = agent_named(name)
+    tried = f"## Calls whose hook fails\n\n{_fails(agent)}\n\n" if name in AGENT_STARTS else ""
     parts = (
         f"# {agent.title}\n\n<!--tests/plugins/agents/real/write_pages.py-->\n\n{_place(agent)}",
         f"## Answers\n\n{_answers(agent)}",
         f"## Commands\n\n{_walls(agent)}",
         f"## Tools\n\n{_tools(agent)}",
-        f"## Calls whose hook fails\n\n{_fails(agent)}",
-        "## Not seen\n\n" + "\n".join(f"- {one}" for one in agent.unseen),
+        f"{tried}## Not seen\n\n" + "\n".join(f"- {one}" for one in agent.unseen),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -61,10 +61,18 @@ def words(text: str) -> int:
 
 
 def _place(agent: GuardedAgent) -> str:
-    package, _, version = AGENT_STARTS[agent.name].package.rpartition("@")
     place = agent.settings
     moved = f" (`{place.home_variable}` moves it)" if place.home_variable else ""
-    return f"Tried: {version} (npm `{package}`). Hook: `~/{place.user}`{moved}; with `--project` `{place.project}`."
+    project = f"; with `--project` `{place.project}`" if place.project else ""
+    return f"{_source(agent)} Hook: `~/{place.user}`{moved}{project}."
+
+
+def _source(agent: GuardedAgent) -> str:
+    """Return from where the page has its facts."""
+    if agent.name not in AGENT_STARTS:
+        return f"From [its documents]({agent.documents}), not tried."
+    package, _, version = AGENT_STARTS[agent.name].package.rpartition("@")
+    return f"Tried: {version} (npm `{package}`)."
 
 
 def _said(answer: HookAnswer) -> str:
@@ -75,7 +83,7 @@ def _said(answer: HookAnswer) -> str:
         return "silence"
     told = json.loads(answer.stdout)
     told |= told.get("hookSpecificOutput", {})
-    decision = next(str(told[key]) for key in ("permissionDecision", "decision") if key in told)
+    decision = next(str(told[key]) for key in ("permissionDecision", "decision", "permission") if key in told)
     return f"`{decision}`" + (", `continue: false`" if told.get("continue") is False else "")
 
 

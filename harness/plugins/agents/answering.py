@@ -15,7 +15,7 @@ from harness.messages import ResultStatus, StopReason, ToolResult
 from harness.plugins.agents.agent_session import AgentSession, key_of, session_folder
 from harness.plugins.agents.event import HookEvent, When, parse
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, agent_named
 from harness.record import replace
 from harness.safe_files import read_small
 from harness.session.asked_call import HookParts
@@ -29,7 +29,10 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
 
     Raises EventError, HarnessError and OSError. Then the caller must refuse the call.
     """
-    event = agent.event_of(parse(data))
+    fields = parse(data)
+    if other := agent.called_by(fields):
+        agent = agent_named(other)
+    event = agent.event_of(fields)
     folder = session_folder(parts.folder, agent.name, event.session)
     with AgentSession(
         folder, parts.redactor, wait_seconds=parts.wait_seconds, clock_stopped=parts.clock_stopped

@@ -135,6 +135,7 @@ AGENT = GuardedAgent(
     ask=ask,
     asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1",  # noqa: ARG005
     rewrites=lambda event, environment: True,  # noqa: ARG005
+    called_by=lambda fields: "cursor" if "cursor_version" in fields else "",
     asks_rewritten=True,
     keeps_folder=True,
     settings=SettingsFile(

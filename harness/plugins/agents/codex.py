@@ -10,7 +10,7 @@ from harness.actions import JsonValue
 from harness.plugins.agents.claude import allow, event_of
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, needs=("command",)),
@@ -61,11 +61,8 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
 
 
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
-    # The user's shell starts the hook, and may not be compatible with sh.
-    in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
-
     def run(seconds: int) -> list[JsonValue]:
-        return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": seconds}]}]
+        return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh(command), "timeout": seconds}]}]
 
     # At every start, Codex warns about a SessionEnd hook with a timeout above three seconds.
     return {"hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "SessionEnd": run(3)}}

@@ -77,7 +77,7 @@ class ForeignTool(Record):
             return ForeignCall(kind=self.kind, tool=name, arguments=dict(arguments))
         ours: dict[str, JsonValue] = {}
         for key, value in arguments.items():
-            if key in self.takes:
+            if key in self.takes and self.takes[key] not in ours:
                 ours[self.takes[key]] = value
             elif key not in self.ignores:
                 return unknown(name, arguments)

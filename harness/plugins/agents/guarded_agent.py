@@ -38,6 +38,11 @@ def as_json(value: JsonValue) -> HookAnswer:
     return HookAnswer(stdout=json.dumps(value))
 
 
+def in_sh(command: str) -> str:
+    """Return a command line that runs `command` in sh, for an agent whose own shell may not be compatible with sh."""
+    return "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
+
+
 class SettingsFile(Record):
     """Paths and format of the settings files that declare an agent's hooks."""
 
@@ -83,6 +88,8 @@ class GuardedAgent(Record):
     """Returns whether the agent has a user to ask, by the event and the hook's environment."""
     rewrites: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
     """Returns whether the agent accepts a replacement for the command of a call."""
+    called_by: Callable[[Mapping[str, JsonValue]], str] = lambda fields: ""  # noqa: ARG005
+    """Returns the name of another agent that runs the hooks of this one too, by its event. Empty for an event of its own."""
     asks_rewritten: bool = False
     """Whether the agent also accepts a replacement in an answer that makes it ask."""
     keeps_folder: bool = False
@@ -91,6 +98,9 @@ class GuardedAgent(Record):
     """Variables of the hook's environment that may name the agent's workspace, in order of precedence."""
     unseen: Sequence[str] = ()
     """Actions that the agent carries out without asking its hooks, a sentence each."""
+
+    documents: str = ""
+    """Address of the documents that this description was taken from. Empty for an agent that was tried."""
 
     patches_in_shell: bool = False
     """Whether the agent treats a command that is only `apply_patch` with a here-document as a patch, and applies it itself."""
@@ -118,7 +128,9 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
     )
 
 
-AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi")}
+AGENTS: Mapping[str, str] = {
+    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "cursor")
+}
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 
 

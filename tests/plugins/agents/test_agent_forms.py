@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_every_agent_has_a_row_for_each_answer() -> None:
 def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
     reply = agent_named(name).deny("  ")
     assert "refused by harness" in (reply.stderr or reply.stdout)
-    assert reply.code == 2 or '"permissionDecision": "deny"' in reply.stdout
+    assert reply.code == 2 or re.search(r'"permission(Decision)?": "deny"', reply.stdout)
 
 
 @all_rows(
@@ -101,6 +102,9 @@ def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
         ("opencode", '{"sessionID":"S","directory":"/w","tool":"bash","callID":"c","args":{}}'),
         ("opencode", '{"when":"later","sessionID":"S","directory":"/w","tool":"bash","callID":"c","args":{}}'),
         ("opencode", '{"when":"before","sessionID":"S","directory":"/w","tool":"bash","args":{}}'),
+        ("cursor", '{"hook_event_name":"preToolUse","conversation_id":"S","tool_name":"Shell","tool_input":{}}'),
+        ("cursor", '{"hook_event_name":"preToolUse","cwd":"/w","tool_name":"Shell","tool_input":{}}'),
+        ("cursor", '{"hook_event_name":"preToolUse","conversation_id":"S","cwd":"/w","tool_name":"Shell"}'),
         ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c"}'),
         ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","input":{}}'),
         ("pi", '{"type":"turn_end","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c","input":{}}'),

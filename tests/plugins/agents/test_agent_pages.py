@@ -10,6 +10,7 @@ from broken_hook import BROKEN, TABLE, rows_of
 from places import ROOT
 from rows import all_rows
 
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
 
 
@@ -26,10 +27,10 @@ def test_there_is_a_page_for_each_agent_and_no_other() -> None:
 def test_documented_tables_cover_these_agents_and_failures() -> None:
     plain, ours = rows_of(PLAIN), rows_of(TABLE)
     # A plugin is no hook that could fail by an exit code.
-    hooked = {name for name in AGENTS if not agent_named(name).settings.is_plugin}
+    hooked = {name for name in AGENT_STARTS if not agent_named(name).settings.is_plugin}
     assert set(plain) == {*hooked, "claude with onFailure"}
     assert set().union(*plain.values()) <= {"silent", *FAILS}
-    assert set(ours) == set(AGENTS)
+    assert set(ours) == set(AGENT_STARTS)
     assert set().union(*ours.values()) <= set(BROKEN) <= set(FAILS)
 
 
@@ -49,3 +50,7 @@ def test_security_page_names_agents_that_ignore_a_failed_hook(told: str, ways: l
     (named,) = (agents for failure, agents in rows if failure == told)
     for way in ways:
         assert {name for name in AGENTS if way in plain.get(name, ())} == set(named.lower().split(", "))
+
+
+def test_each_agent_was_tried_or_names_its_documents() -> None:
+    assert {name for name in AGENTS if not agent_named(name).documents} == set(AGENT_STARTS)

@@ -12,6 +12,7 @@ from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
 
 from harness.actions import Action
+from harness.digest import digest_of
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
@@ -460,3 +461,36 @@ def test_invalid_event_is_an_error(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(EventError):
         scene.send(data)
     assert scene.records() == []
+
+
+def test_a_call_of_cursor_at_the_hook_of_claude_is_judged_and_answered_as_that_of_cursor(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    reply = scene.event("preToolUse", "Read", {"path": str(scene.workspace / ".env")}, cursor_version="3.21.16")
+    assert json.loads(reply.stdout)["permission"] == "deny"
+    assert scene.records()[0]["agent"] == "cursor"
+
+
+def test_an_edit_at_several_places_is_predicted_and_one_of_another_form_refused(tmp_path: Path) -> None:
+    asked: list[Action] = []
+
+    def approver(action: Action, verdict: Verdict) -> Approval:
+        asked.append(action)
+        return deny_all(action, verdict)
+
+    scene = HookScene(tmp_path, load_policy("default"), agent="pi", approver=approver)
+
+    def edited(edits: object) -> HookAnswer:
+        call = {"toolName": "edit", "toolCallId": "c1", "input": {"path": "f.txt", "edits": edits}}
+        fields = {"type": "tool_call", "cwd": str(scene.workspace), "sessionId": "S", **call}
+        return scene.send(json.dumps(fields).encode())
+
+    (scene.workspace / "f.txt").write_text("alpha beta\n")
+    two = [{"oldText": "alpha", "newText": "A"}, {"oldText": "beta", "newText": "B"}]
+    assert edited(two).code == 2
+    (action,) = asked
+    assert action.change is not None
+    assert action.change.after_sha256 == digest_of(b"A B\n")
+    assert action.preview == "edit f.txt\n-alpha\n+A\n-beta\n+B"
+    for other in ("later", [], [{"oldText": "alpha"}], [{"oldText": "a", "newText": "b", "all": True}]):
+        assert edited(other).code == 2
+    assert len(asked) == 1

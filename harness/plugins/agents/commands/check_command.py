@@ -65,6 +65,11 @@ class PlayedCall(Record):
 def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Play three calls through the agent that `arguments` name, and return the exit code. Raises HarnessError."""
     agent = agent_named(arguments.agent)
+    if agent.name not in AGENT_STARTS:
+        raise UsageError(
+            f"{agent.title} needs an account for its model, so that nothing can be played to it: have it read a `.env`, "
+            "and see that the call is refused"
+        )
     program = agent_program(agent, environment)
     if program is None:
         raise UsageError(f"`{agent.program}` is not in PATH: there is nothing to check")
