@@ -12,6 +12,7 @@ from typing import TypeAlias
 from harness.log.heads_file import HeadNote, HeadsFile, KnownHead, Signature
 from harness.log.verify import Verification, first_session, verify
 from harness.record import Record
+from harness.text.amounts import count_of
 
 MAX_TOLD = 20
 """Maximum number of open calls or sessions listed; the rest are counted."""
@@ -36,7 +37,7 @@ class Soundness(Enum):
     WHOLE = 0
     BROKEN = 1
     OPEN = 3
-    """Intact, but a call or session has no end, or the last line is incomplete."""
+    """Intact, but a call or session has no end, the last line is incomplete, or a call ran that was not allowed."""
     NO_HEAD = 4
     """Intact, but without a matching head to compare its end with."""
     UNREADABLE = 8
@@ -308,6 +309,11 @@ def _open_ends(verification: Verification) -> Iterator[str]:
             f"OPEN: the last line is torn ({verification.torn_bytes} bytes without an end); something stopped the "
             "harness while it was written"
         )
+    unjudged = [call.partition(":")[::2] for call in verification.unjudged]
+    yield from _first_lines(
+        f"UNJUDGED: the agent ran a call of {tool} that was not allowed so (session {session})"
+        for session, tool in unjudged
+    )
     calls = [call.rpartition(":")[::2] for call in verification.unknown_calls]
     yield from _first_lines(
         f"OPEN: call {call} was begun and its end is not known; it may have run (session {session})"
@@ -376,6 +382,8 @@ def _not_proved(soundness: Soundness, evidence: Evidence, verification: Verifica
         parts.append(NO_HEAD.format(kind=""))
     elif not evidence.is_end(verification.head):
         parts.append(WENT_ON)
+    if verification.unjudged:
+        parts.append(f"that all that ran was judged: {count_of(len(verification.unjudged), 'call')} ran unjudged")
     if verification.masked_policies:
         parts.append(
             f"that the text of {len(verification.masked_policies)} policy files is theirs, since secrets in it were masked"

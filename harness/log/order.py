@@ -240,6 +240,9 @@ def _enter_work(session: _Session, kind: str, record: LogRecord) -> str:
             call = session.calls.get(str(record.get("call")))
             is_running = call is not None and call.step == "intent"
             return "" if is_running else f"was asked in call {str(record.get('call'))[:20]}, which is not running"
+        case "ran_unjudged":
+            session.count("ran_unjudged")
+            return ""
         case _ if kind in _BEFORE:
             return _enter_call(session, kind, str(record.get("call")), record)
         case _:

@@ -16,6 +16,7 @@ from harness.log.vocabulary import (
     PLACES_ANSWERS,
     SERVER_ANSWERS,
     STATUSES,
+    UNJUDGED,
 )
 from harness.text.fields import Fields
 
@@ -204,6 +205,18 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
         "changes?": "file_changes",
+    },
+    "ran_unjudged": {
+        "call?": "count",
+        "why": f"one of {' '.join(UNJUDGED)}",
+        "tool": "text",
+        "arguments": "text",
+        "arguments_characters?": "count",
+        "id": "text",
+        "seen_by": "text",
+        "status": f"one of {' '.join(STATUSES)}",
+        "content": "text",
+        "stops": "flag",
     },
     "job_ended": {
         "of_session": "text",

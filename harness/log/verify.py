@@ -24,6 +24,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 _MOST_JUMPS = 100
+_MOST_UNJUDGED = 1_000
 _STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
 
 
@@ -49,6 +50,8 @@ class Verification(Record):
     """Calls with an intent but no outcome. They may have run completely or in part."""
     open_sessions: tuple[str, ...] = ()
     """Sessions without a record of their end."""
+    unjudged: tuple[str, ...] = ()
+    """Calls that an agent ran and that were not allowed, as `session:tool`: the first `_MOST_UNJUDGED`."""
     passed_head: bool = False
     """Whether a line has the requested hash. Up to that line, the log is identical to the one that had this head."""
     missed: int | None = None
@@ -129,6 +132,7 @@ class _Reading:
         """Monotonic time of the last record of each session, in nanoseconds."""
         self.wall_clocks = Clocks()
         self.jumps: list[Jump] = []
+        self.unjudged: list[str] = []
         self.policies = _Policies()
         self.arguments = _Arguments()
 
@@ -154,6 +158,8 @@ class _Reading:
         self.passed = self.passed or self.previous == self.head
         if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < _MOST_JUMPS:
             self.jumps.append(jump)
+        if record is not None and record["kind"] == "ran_unjudged" and len(self.unjudged) < _MOST_UNJUDGED:
+            self.unjudged.append(f"{record['session']}:{record['tool']}")
         if self.count in self.noted and self.missed is None and self.noted[self.count] != {self.previous}:
             self.missed = self.count
         return True
@@ -192,6 +198,7 @@ class _Reading:
             torn_bytes=self.torn_bytes,
             unknown_calls=self.ledger.unknown_calls,
             open_sessions=self.ledger.open_sessions,
+            unjudged=tuple(self.unjudged),
             passed_head=self.passed,
             missed=missed,
             policy_texts=self.policies.good,

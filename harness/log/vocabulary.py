@@ -65,6 +65,11 @@ CUT_SHORT = ("timeout", "interrupted", "crashed")
 """Statuses of started calls that ended without a report, so that their effects are unknown. `failed` calls reported."""
 SEEN_BY_US = "harness exec"
 """Value of `seen_by` for another agent's call that the harness itself ran. For other calls it names the agent."""
+UNJUDGED = ("changed", "refused", "unknown")
+"""Values of `why` in a ran_unjudged, the record of a call that another agent ran and that was not allowed.
+
+It was allowed with other arguments, refused, or never judged.
+"""
 MODES = {"edits": "edits", "walls": "walls", "walls-edits": "walls"}
 """Modes of the prompt, by the IDs of their grants."""
 CARRIED = ("resumed", "forked")

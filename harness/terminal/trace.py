@@ -254,6 +254,23 @@ def _text_list(texts: JsonValue) -> str:
     return f"{', '.join(lines[:MOST_PLACES_NAMED])}{more}"
 
 
+_UNJUDGED = {
+    "changed": "another call than the one that was allowed",
+    "refused": "a call that was refused",
+    "unknown": "a call that was never judged",
+}
+
+
+def _ran_unjudged(record: LogRecord) -> Line:
+    """Return the line for a call that an agent ran and that was not allowed."""
+    number = f" (call {word(record['call'])})" if "call" in record else ""
+    reason = _UNJUDGED.get(word(record.get("why")), "a call that was not allowed")
+    stopped = "; the session was stopped" if record.get("stops") is True else ""
+    ran = f"{word(record.get('tool'))} {word(record.get('arguments'))}"
+    text = f"!! {word(record.get('seen_by'))} ran {reason}{number}{stopped}: {ran}  [{word(record.get('status'))}]"
+    return Line(tone=Tone.BAD, text=visible_line(text, 1_500))
+
+
 def _said_line(reply: LogRecord) -> Line | None:
     """Return one line for the model's remark before its calls. `None` without a remark or calls, and for summaries."""
     remark = " ".join(word(reply.get("text")).split())
@@ -279,6 +296,7 @@ def _job_ended(record: LogRecord) -> Line | None:
 _SAID: Mapping[str, Callable[[LogRecord], Line | None]] = {
     "error": _error,
     "job_ended": _job_ended,
+    "ran_unjudged": _ran_unjudged,
     "places_changed": lambda record: Line(tone=Tone.BAD, text=_places_changed(record)),
     "places_answered": _places_answered,
     "hook_answered": _hook_answered,

@@ -338,7 +338,15 @@ def _lines_of_every_kind() -> list[list[bytes]]:
         (proposed, auto, intent, ("places_changed", {"call": 1}), ("places_answered", {"call": 1})),  # type: ignore[list-item]
         *(
             ((kind, {}),)
-            for kind in ("user_message", "model_request", "model_response", "history_changed", "restored", "job_ended")
+            for kind in (
+                "user_message",
+                "model_request",
+                "model_response",
+                "history_changed",
+                "restored",
+                "job_ended",
+                "ran_unjudged",
+            )
         ),
         *(
             ((kind, {}),)

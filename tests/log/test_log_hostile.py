@@ -450,7 +450,7 @@ def test_audit_trusts_no_record(program: Program, tmp_path: Path, seed: int, spo
     report = tmp_path / "report.html"
     told = all_answers(program, log, log, other, str(report))
     check_answers(told)
-    assert told["verify"][0] == (4 if spoil == 0.0 else 1)
+    assert told["verify"][0] == (3 if spoil == 0.0 else 1)  # it holds a call that ran and was not allowed
     if report.exists():
         assert not obeyed(report.read_text(encoding="utf-8"))
 

@@ -19,6 +19,7 @@ from harness.session.exits import Exit
 from harness.session.state import State, logs_in, workspace_folder
 from harness.terminal.console import Look, complain
 from harness.terminal.long_work import counted_off
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 VERIFIED_BYTES = 32_000_000
@@ -98,6 +99,8 @@ class ChosenLogs:
             return
         if findings.unfit:
             complain(f"{path}: {findings.lines[0]}")
+        if unjudged := findings.verification.unjudged:
+            complain(f"{path}: {count_of(len(unjudged), 'call')} ran that harness did not allow (!! in `audit show`)")
         if findings.verification.torn:
             self._reported_logs.add(path)
             complain(f"{path}: the last line is torn, and left out")

@@ -215,6 +215,7 @@ def _as_json(findings: Findings) -> str:
         "torn_bytes": verification.torn_bytes,
         "unknown_calls": list(verification.unknown_calls[:MAX_LISTED]),
         "unknown_call_count": len(verification.unknown_calls),
+        "unjudged_calls": list(verification.unjudged[:MAX_LISTED]),
         "open_sessions": list(verification.open_sessions[:MAX_LISTED]),
         "open_session_count": len(verification.open_sessions),
         "compared_with": evidence.source,

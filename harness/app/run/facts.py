@@ -64,6 +64,8 @@ class RunFacts:
         self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
         self.errors: list[ReportedError] = []
+        self.unjudged: list[str] = []
+        """The calls that another agent ran and that were not allowed."""
         self.diverged: list[Mapping[str, JsonValue]] = []
         self.answer_problem = ""
         """Reason why the answer does not meet the requirements, without quotes from the model."""
@@ -195,6 +197,8 @@ class RunFacts:
             case "limit" if self._has_room(self.limits):
                 last = line(word(record.get("last_action")))
                 self.limits.append(f"{line(word(record.get('limit')))}{f'; last action: {last}' if last else ''}")
+            case "ran_unjudged" if self._has_room(self.unjudged):
+                self.unjudged.append(line(f"{word(record.get('tool'))} {word(record.get('arguments'))}", 500))
             case "diverged" if self._has_room(self.diverged):
                 self.diverged.append({name: _scalar(record.get(name)) for name in DIVERGED})
             case _:
@@ -282,7 +286,8 @@ class RunFacts:
 
 
 FACT_KINDS = ABOUT_CALLS | frozenset(
-    "session_started session_ended model_request model_response error limit advice answer_checked diverged".split()
+    "session_started session_ended model_request model_response error limit advice answer_checked diverged "
+    "ran_unjudged".split()
 )
 """The kinds of records with reported facts. Other records may be skipped."""
 DIVERGED = ("request", "message", "role", "tool", "recorded", "now")

@@ -113,6 +113,8 @@ class ReportedRun(Record):
     def troubles(self, *, with_answer: bool) -> Iterator[tuple[str, str]]:
         """Yield the problems that are not about calls, each with its kind. `with_answer` includes the model's words."""
         facts = self.facts
+        for call in facts.unjudged:
+            yield "ran, and was not allowed", call
         for limit in facts.limits:
             yield "limit", limit
         for error in facts.errors:

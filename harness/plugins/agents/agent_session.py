@@ -25,7 +25,6 @@ from harness.log.order import Ledger, LogRecord
 from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.plugins.agents.event import HookEvent
 from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, make_private, open_private, write_whole
@@ -43,6 +42,11 @@ MOST_OPEN = 500
 
 NO_ANSWER = "Not run, as far as is known: the agent asked the person, and told of no answer."
 NEVER_BEGUN = "Nothing was done: the agent never began it."
+REPLACED = "It did not run: the agent ran something else in its place."
+STOPPED = (
+    "The agent ran something that harness did not allow (`harness audit show` has it). Another hook or a setting may have "
+    "let it run. Nothing more runs in this session; a person may begin a new one."
+)
 CUT_SHORT = "whoever judged it was cut short."
 
 
@@ -53,7 +57,7 @@ class OpenCall(Record):
     id: str
     tool: str
     key: str
-    """Key to find the call for an outcome: the agent's name of the call, or a digest of the tool and its arguments."""
+    """Key of the call in `AgentSession.answers`."""
     intent: Mapping[str, JsonValue] | None = None
     """Fields of the intent, if the agent asks the user first. Recorded after the user approves."""
     path: str = ""
@@ -68,6 +72,15 @@ class OpenCall(Record):
     def proposal(self) -> Proposal:
         """The call in the form that the records of its end need."""
         return Proposal(number=self.number, call=ToolCall(id=self.id, name=self.tool, arguments=""))
+
+
+class AgentAnswer(Record):
+    """Our answer to one call of the agent."""
+
+    number: int
+    """Number of the call in the log; of a patch, that of its first part."""
+    allowed: str
+    """Digest of what may run (`GuardedAgent.substance_of`). Empty if the call was refused."""
 
 
 class AgentSession:
@@ -101,6 +114,8 @@ class AgentSession:
         self.state = GateState()
         self.grants: tuple[Grant, ...] = ()
         self.open: list[OpenCall] = []
+        self.answers: dict[str, AgentAnswer] = {}
+        """Our last answers, by the agent's name of the call, or else by the digest of what may run."""
 
     @property
     def is_begun(self) -> bool:
@@ -147,7 +162,7 @@ class AgentSession:
         self._log.append("session_started", fields, sync=True)
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
-        self.state, self.grants, self.open = GateState(), (), []
+        self.state, self.grants, self.open, self.answers = GateState(), (), [], {}
         self._write()  # before any judgement: after a crash, the next process finds the log, and a block in it
 
     def end(self, stop: str, detail: str = "") -> None:
@@ -170,18 +185,28 @@ class AgentSession:
         """Add a call to the open calls."""
         self.open = [*self.open[-MOST_OPEN + 1 :], call]
 
+    def note_answer(self, key: str, number: int, allowed: str) -> None:
+        """Remember our answer to a call. The fields are those of AgentAnswer."""
+        self.answers.pop(key, None)
+        self.answers[key] = AgentAnswer(number=number, allowed=allowed)
+        if len(self.answers) > MOST_OPEN:
+            del self.answers[next(iter(self.answers))]
+
+    def replaced(self, call: OpenCall) -> None:
+        """Record that an open call did not run, since the agent ran something else in its place. Raises LogError.
+
+        Nothing is recorded for a command that has begun with its ticket, whose end harness sees itself.
+        """
+        if not call.ticket or _invalidate(call.ticket):
+            self.open.remove(call)
+            status = "failed" if self.log.last_step(call.number) == "intent" else "not_run"
+            self.log.append("outcome", _end_of(call.proposal, status, REPLACED))
+
     def take_back(self, calls: Sequence[HandedOver], reason: str) -> None:
         """Record that calls which were ready to be carried out will not run. Raises LogError."""
         for call in calls:
             status = "not_run" if call.asks else "failed"  # after an intent, `not_run` is not allowed
             self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {reason}."))
-
-    def take(self, key: str) -> OpenCall | None:
-        """Remove the oldest open call with this key, and return it. `None` if there is none."""
-        match = next((call for call in self.open if call.key == key), None)
-        if match is not None:
-            self.open.remove(match)
-        return match
 
     def begins_at(self, path: str, sha256: str) -> bool:
         """Record the new digest of a changed file for the open calls on it. Return whether there are any.
@@ -242,6 +267,10 @@ class AgentSession:
         self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
         self.grants = tuple(map(_grant, map(_fields, _list(stored["grants"]))))
         self.open = [OpenCall(**_fields(entry)) for entry in _list(stored["open"])]  # type: ignore[arg-type]  # as written
+        answers = {key: _list(entry) for key, entry in _fields(stored.get("answers", {})).items()}
+        self.answers = {
+            key: AgentAnswer(number=_count(entry[0]), allowed=str(entry[1])) for key, entry in answers.items()
+        }
         session = str(stored["session"])
         if (stored["records"], stored["head"]) == (self._log.count, self._log.head):
             if session:
@@ -268,7 +297,9 @@ class AgentSession:
                 highest = max(highest, number) if isinstance(number, int) else highest
                 if record["kind"] == "call_proposed":
                     proposals.append(_proposal_of(record))
-                if record.get("status") == "blocked":
+                if record["kind"] == "ran_unjudged" and record.get("stops") is True:
+                    self.latch = STOPPED
+                elif record.get("status") == "blocked" and record["kind"] == "outcome":
                     self.latch = str(record.get("content"))
         if records_read <= known_records:
             raise self._lost(self.log.path)
@@ -317,6 +348,7 @@ class AgentSession:
             "unseen": [list(entry) for entry in self.state.unseen],
             "grants": [*filter(None, map(_kept_grant, self.grants))],
             "open": [{name: getattr(entry, name) for name in field_names(OpenCall)} for entry in self.open],
+            "answers": {key: [answer.number, answer.allowed] for key, answer in self.answers.items()},
         }
         path = os.path.join(self.folder, _STATE)
         new_path = f"{path}.new"  # under the lock, so no other process writes it
@@ -342,14 +374,6 @@ class AgentSession:
 def session_folder(folder: str, agent: str, session: str) -> str:
     """Return the folder of one session. Its name has a digest, since the agent's name for the session may be any text."""
     return os.path.join(folder, f"{agent}-{digest_of(session.encode())[:16]}")
-
-
-def key_of(event: HookEvent) -> str:
-    """Return the key of a call for `OpenCall.key`: the agent's name of the call, or a digest of tool and arguments.
-
-    A digest, since arguments may hold a secret or a whole file.
-    """
-    return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
 
 
 def _invalidate(ticket: str) -> bool:

@@ -63,6 +63,7 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     session = needed(fields, "session_id")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
+    response = fields.get("tool_response", fields.get("error"))
     return HookEvent(
         when=when,
         session=session,
@@ -73,7 +74,8 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         mode=text(fields, "permission_mode"),
         subagent=text(fields, "agent_id"),
         transcript=text(fields, "transcript_path"),
-        response=fields.get("tool_response", fields.get("error")),
+        response=response,
+        edited=isinstance(response, dict) and response.get("userModified") is True,
     )
 
 

@@ -53,6 +53,8 @@ class HookEvent(Record):
     """Path of the transcript that the agent writes about its session."""
     response: JsonValue = None
     """Result of the call, for an event after it."""
+    edited: bool = False
+    """Whether the person changed the arguments at the agent's prompt."""
 
 
 def parse(data: bytes) -> Mapping[str, JsonValue]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from harness.actions import JsonValue
+from harness.digest import digest_of
 from harness.plugins.agents.event import HookEvent, When
 from harness.plugins.agents.foreign_call import NAMES, ForeignCall, ForeignKind, ForeignTool, unknown
 from harness.record import Record
@@ -110,6 +111,18 @@ class GuardedAgent(Record):
         tool = self.tools.get(event.tool)
         call = unknown(event.tool, event.arguments) if tool is None else tool.read(event.tool, event.arguments)
         return _patch_in(call) if self.patches_in_shell and call.kind is ForeignKind.SHELL else call
+
+    def substance_of(self, event: HookEvent) -> str:
+        """Return a digest of what the call of an event does. An agent may change other arguments without an alarm.
+
+        Arguments that say nothing (`null`, `false`, an empty text) count as left out.
+        """
+        tool = self.tools.get(event.tool)
+        arguments: Mapping[str, JsonValue] = event.arguments
+        if tool is not None:
+            arguments = {tool.takes[name]: value for name, value in arguments.items() if name in tool.takes}
+        weighty = {name: value for name, value in arguments.items() if value not in (None, False, "")}
+        return digest_of(json.dumps([event.tool, weighty], sort_keys=True).encode())
 
 
 def _patch_in(call: ForeignCall) -> ForeignCall:

@@ -26,7 +26,7 @@ from harness.gate.tool import Tool
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
 from harness.paths import short_place
-from harness.plugins.agents.agent_session import AgentSession, OpenCall, key_of
+from harness.plugins.agents.agent_session import AgentSession, OpenCall
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.foreign_tools import foreign_tool
@@ -125,6 +125,8 @@ class JudgedCall:
             gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=fields)
             for call in self._calls
         ]
+        substance = agent.substance_of(event)
+        session.note_answer(event.use_id or substance, pending[0].proposal.number, "")
         if session.latch:
             for pending_call in pending:
                 gate.skip(pending_call, session.latch)
@@ -262,6 +264,11 @@ class JudgedCall:
         if self._ticket is not None:
             line, ticket = self._rewritten(self._ticket, calls[0].proposal.number)
             arguments = {**self._event.arguments, self._call.key: line}
+        allowed = self._agent.substance_of(
+            self._event if arguments is None else replace(self._event, arguments=arguments)
+        )
+        key = self._event.use_id or allowed
+        self._session.note_answer(key, min(call.proposal.number for call in calls), allowed)
         for call in calls:
             change = call.action.change
             if change is not None and change.before_sha256 is not None:
@@ -273,7 +280,7 @@ class JudgedCall:
                     number=call.proposal.number,
                     id=call.proposal.call.id,
                     tool=call.proposal.call.name,
-                    key="" if ticket else key_of(self._event),
+                    key=key,
                     intent=dict(call.intent) if call.asks else None,
                     asked_ns=time.monotonic_ns() if call.asks else 0,
                     path="" if change is None else change.path,

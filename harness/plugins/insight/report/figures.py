@@ -35,7 +35,7 @@ OTHERS = "(all others)"
 
 _OTHER_KINDS = (
     "session_started", "user_message", "model_request", "model_response", "places_changed", "error", "limit", "restored",
-    "session_ended",
+    "session_ended", "ran_unjudged",
 )  # fmt: skip
 _WIDTH = 300
 """Maximum number of characters kept of a text for a table."""

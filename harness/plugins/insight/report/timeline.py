@@ -146,7 +146,7 @@ class _Timeline:
                 text = block(record["text"], characters) if record.get("text") else None
                 yield {"kind": "reply", "text": text, "words": _reply_words(record)}
             case _:
-                is_bad = kind in ("error", "limit", "recovered", "places_changed")
+                is_bad = kind in ("error", "limit", "recovered", "places_changed", "ran_unjudged")
                 fields = {name: value for name, value in record.items() if name not in _COMMON}
                 yield {
                     "kind": "record",

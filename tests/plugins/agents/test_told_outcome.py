@@ -1,0 +1,160 @@
+"""What the log says where an agent tells of a call that was not allowed so, and what follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hook_process import Hooked
+from hook_scene import HookScene, word_of
+from program import Program
+from rows import all_rows
+
+from harness.policy.loader import load_policy
+from harness.sandbox import enforces, probe
+
+ROWS = [
+    tuple(part.strip() for part in line.split("|"))
+    for line in Path(__file__).with_name("told.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+COMMANDS = frozenset(("command", "args"))
+
+
+def sent(agent: str, when: str, tool: str, arguments: Mapping[str, Any], scene: HookScene, use: str = "c1") -> bytes:
+    """Return an event in the form of an agent; `when` is `before` or `after`."""
+    after = when == "after"
+    where = str(scene.workspace)
+    match agent:
+        case "opencode":
+            fields = {
+                "when": when,
+                "tool": tool,
+                "sessionID": "S",
+                "callID": use,
+                "args": arguments,
+                "directory": where,
+            }
+        case "copilot":
+            fields = {"sessionId": "S", "cwd": where, "toolName": tool, "toolArgs": arguments}
+            fields |= {"toolResult": {"resultType": "success"}} if after else {}
+        case _:
+            tools = "Tool" if agent == "gemini" else "ToolUse"
+            name = f"After{tools}" if after else f"Before{tools}"
+            name = name if agent == "gemini" else f"{'Post' if after else 'Pre'}{tools}"
+            fields = {
+                "session_id": "S",
+                "transcript_path": str(scene.transcript),
+                "cwd": where,
+                "hook_event_name": name,
+                "tool_name": tool,
+                "tool_input": arguments,
+                **({"tool_use_id": use} if agent != "gemini" else {}),
+                **({"tool_response": {}} if after else {}),
+            }
+    return json.dumps(fields).encode()
+
+
+def ours(stdout: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments in an answer of ours, or `arguments` if it has none."""
+    answer = json.loads(stdout or "{}")
+    inner = answer.get("hookSpecificOutput", {})
+    found: Mapping[str, Any] = (
+        answer.get("modifiedArgs")
+        or answer.get("args")
+        or inner.get("updatedInput")
+        or inner.get("tool_input")
+        or arguments
+    )
+    return found
+
+
+def parsed(text: str) -> tuple[str, dict[str, Any]]:
+    tool, _, arguments = text.partition(" ")
+    return tool, json.loads(arguments)
+
+
+@all_rows("agent,asked,told,why", ROWS, ids=" ".join)
+def test_outcome_of_another_call_than_the_allowed_one_is_noticed(
+    agent: str, asked: str, told: str, why: str, tmp_path: Path
+) -> None:
+    scene = HookScene(tmp_path, load_policy("default"), agent=agent)
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    (scene.workspace / ".env").write_text("X=1\n")
+    tool, arguments = parsed(asked)
+    reply = scene.send(sent(agent, "before", tool, arguments, scene))
+    if told == "same" and why == "changed" and not enforces(probe()):
+        pytest.skip("no walls: the command stays as it is")
+    told_tool, told_arguments = parsed(told) if told not in ("same", "ours") else (tool, arguments)
+    if told == "ours":
+        told_arguments = dict(ours(reply.stdout, arguments))
+    assert scene.send(sent(agent, "after", told_tool, told_arguments, scene)).stdout == ""
+    records = scene.records()
+    found = [record for record in records if record["kind"] == "ran_unjudged"]
+    assert [record["why"] for record in found] == ([why] if why else [])
+    assert "Nothing was done" not in json.dumps(records)
+    following = scene.send(sent(agent, "before", tool, {**arguments}, scene, use="c2"))
+    stopped = "harness did not allow" in f"{following.stdout}{following.stderr}"
+    assert stopped == bool(why)
+    if found:
+        assert (found[0]["call"], json.loads(str(found[0]["arguments"])), found[0]["stops"]) == (
+            1,
+            told_arguments,
+            True,
+        )
+
+
+def test_call_that_was_never_judged_is_noticed(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    assert word_of(scene.event("PreToolUse", "Read", {"file_path": "f.txt"})) == "allow"
+    scene.event("PostToolUse", "Bash", {"command": "touch x"}, use_id="c9", tool_response={})
+    last = scene.records()[-1]
+    assert (last["kind"], last["why"], last["tool"]) == ("ran_unjudged", "unknown", "Bash")
+    assert "call" not in last
+
+
+def test_call_that_was_replaced_is_not_said_to_have_never_begun(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    scene.event("PreToolUse", "Bash", {"command": "ls"})
+    scene.event("PostToolUse", "Bash", {"command": "cat .env"}, tool_response={})
+    scene.event("SessionEnd")
+    kinds = [str(record["kind"]) for record in scene.records()]
+    assert kinds[-4:] == ["intent", "ran_unjudged", "outcome", "session_ended"]
+    outcome = scene.records()[-2]
+    assert outcome["content"] == "It did not run: the agent ran something else in its place."
+    assert scene.records()[-1]["stop"] == "blocked"
+
+
+def test_change_by_the_person_at_the_prompt_is_theirs(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    edit = {"file_path": str(scene.workspace / "new.txt"), "content": "x"}
+    assert word_of(scene.event("PreToolUse", "Write", edit)) == "ask"
+    (scene.workspace / "new.txt").write_text("mine")
+    scene.event("PostToolUse", "Write", {**edit, "content": "mine"}, tool_response={"userModified": True})
+    assert [record["kind"] for record in scene.records()][-2:] == ["intent", "outcome"]
+
+
+def test_audit_says_first_that_something_ran_unjudged(program: Program, tmp_path: Path) -> None:
+    hooked = Hooked(program)
+    hooked.words("ls")
+    hooked.hook(hooked.event("PostToolUse", command="cat .env", tool_response={}))
+    refused = hooked.hook(hooked.event(command="ls", use_id="c2"))
+    assert "did not allow" in refused.out
+    hooked.hook(hooked.event("SessionEnd"))
+    (log,) = program.logs()
+    shown = program.run("audit", "show", str(log))
+    assert shown.err.startswith(f"harness: {log}: 1 call ran that harness did not allow")
+    assert (
+        "claude ran another call than the one that was allowed (call 1); the session was stopped: "
+        'Bash {"command": "cat .env"}' in shown.out
+    )
+    verified = program.run("audit", "verify", str(log))
+    assert (verified.code, verified.out.splitlines()[0][:10]) == (3, "UNJUDGED: ")
+    assert "Not proved: " in verified.out
+    assert "that all that ran was judged: 1 call ran unjudged" in verified.out
+    page = tmp_path / "page.html"
+    assert program.run("audit", "report", str(log), "-o", str(page)).code == 0
+    assert "<strong>!! 1 call</strong> of another agent ran, and was not allowed" in page.read_text()
