@@ -128,7 +128,7 @@ AGENT = GuardedAgent(
     block=_block,
     # It supports `ask`, but waits forever if no user is there.
     rewrites=lambda event, environment: True,  # noqa: ARG005
-    settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json"),
+    settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json", has_comments=True),
     settings_content=_hook_settings,
     project_variables=("GEMINI_PROJECT_DIR",),
     unseen=(

@@ -55,6 +55,8 @@ class SettingsFile(Record):
     """Environment variable that replaces `home` in `user` (`CODEX_HOME`). Empty if there is none."""
     home: str = ""
     """The front of `user` that `home_variable` replaces. Empty for its first part."""
+    has_comments: bool = False
+    """Whether the agent reads a file with comments."""
     is_plugin: bool = False
     """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
 

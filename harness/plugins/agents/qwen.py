@@ -87,7 +87,9 @@ AGENT = GuardedAgent(
     block=refusal,
     ask=ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
-    settings=SettingsFile(user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME"),
+    settings=SettingsFile(
+        user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME", has_comments=True
+    ),
     settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),
     unseen=(

@@ -1,10 +1,11 @@
 """Add, find and remove the entries in an agent's settings that call our hook.
 
-Our entries are recognized by their command line. INVARIANT: all other entries stay unchanged and in order.
+Our entries are recognized by their command line. INVARIANT: all other text stays as it is, also comments.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -15,14 +16,17 @@ from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
 from harness.plugins.agents.guarded_agent import GuardedAgent
+from harness.plugins.agents.json_text import edited, without_comments
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.session.asked_call import quoted
-from harness.text.strict_json import NotJsonError, read_one
+from harness.text.strict_json import NotJsonError, is_deeper, read_one
 from harness.text.visible import visible_line
 
 MOST_BYTES = 8 * 1024 * 1024
 """Maximum size of a settings file."""
+MOST_DEPTH = 100
+"""Maximum nesting of a settings file."""
 _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 """Shell text after our program. It turns every failure into a refusal, even if the program is missing.
 
@@ -102,8 +106,7 @@ def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange
         _check_plugin(agent, path, before)
         return SettingsChange(path=path, before=before, after=str(hook_settings["text"]).encode())
     settings = _read(agent, path, before, command)
-    merged = _with_ours(settings, hook_settings, agent.name)
-    after = before if before is not None and merged == settings else _written(merged, before)
+    after = _written(settings, _with_ours(settings, hook_settings, agent.name), before)
     return SettingsChange(path=path, before=before, after=after)
 
 
@@ -119,8 +122,9 @@ def removal(agent: GuardedAgent, path: str) -> SettingsChange:
     rest = _without_ours(settings, agent.name)
     if rest == settings:
         return SettingsChange(path=path, before=before, after=before)
-    alone = not rest.keys() - {"version"}
-    return SettingsChange(path=path, before=before, after=None if alone else _written(rest, before))
+    after = _written(settings, rest, before)
+    is_ours = not rest.keys() - {"version"} and after.strip() != b"{}"  # an installation writes no `{}` in one piece
+    return SettingsChange(path=path, before=before, after=None if is_ours else after)
 
 
 def installed(agent: GuardedAgent, path: str) -> Installed | None:
@@ -212,10 +216,12 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
     if before is None:
         return {}
     try:
-        value = read_one(before.decode("utf-8-sig") or "{}")
+        text = before.decode("utf-8-sig") or "{}"
+        value = read_one(without_comments(text) if agent.settings.has_comments else text)
         hooks = value.get("hooks", {}) if isinstance(value, dict) else None
         if (
             isinstance(value, dict)
+            and not is_deeper(value, MOST_DEPTH)
             and isinstance(hooks, dict)
             and all(isinstance(hook, list) for hook in hooks.values())
         ):
@@ -224,19 +230,21 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
     except UnicodeDecodeError:
         reason = "it is no UTF-8"
     except NotJsonError as error:
-        reason = f"it is not valid JSON (comments are not allowed): {error}"
+        comments = "" if agent.settings.has_comments else f" ({agent.title} reads no comments)"
+        reason = f"it is not valid JSON{comments}: {error}"
     problem = f"{visible_line(path, 1_000)} is left as it is: {reason}"
     if command:
         problem += f". Add this by hand:\n{json.dumps(dict(agent.settings_content(command)), indent=2)}"
     raise UsageError(problem)
 
 
-def _written(value: Mapping[str, JsonValue], before: bytes | None) -> bytes:
-    """Encode the settings as JSON with the indentation and the last line end of the current file."""
+def _written(value: Mapping[str, JsonValue], new: Mapping[str, JsonValue], before: bytes | None) -> bytes:
+    """Return the settings file `before` with the value `new` instead of `value`."""
     text = "" if before is None else before.decode("utf-8-sig")
-    match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    json_text = json.dumps(value, indent=match[1] if match else 2, ensure_ascii=False)
-    return (json_text + ("" if text.strip() and not text.endswith("\n") else "\n")).encode()
+    if not text.strip():
+        return f"{json.dumps(new, indent=2, ensure_ascii=False)}\n".encode()
+    mark = codecs.BOM_UTF8 if before is not None and before.startswith(codecs.BOM_UTF8) else b""
+    return mark + edited(text, dict(value), dict(new)).encode()
 
 
 def _line(command: str) -> str:

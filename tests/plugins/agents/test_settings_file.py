@@ -84,7 +84,7 @@ def test_entries_of_others_stay_unchanged(agent: str, tmp_path: Path) -> None:
     install(agent, path)
     text = path.read_text()
     held = json.loads(text)
-    assert list(held)[-3:] == ["z", "hooks", "a"]
+    assert [name for name in held if name != "version"] == ["z", "hooks", "a"]
     assert held["hooks"]["Other"] == []
     assert held["hooks"][first][0] == events[first][0]  # type: ignore[index]
     assert len(held["hooks"][first]) == 2
@@ -97,6 +97,43 @@ def test_entries_of_others_stay_unchanged(agent: str, tmp_path: Path) -> None:
     after.pop("version", None)
     assert after == before
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+@all_rows("agent", [name for name in IN_JSON if name != "copilot"])  # Copilot's own file gets a `version`, which stays
+@all_rows("text", ['{"a":1}', "{}", '\ufeff{\r\n\t"a": [\r\n\t]}', '{\n   "hooks": {"Other": [ ]}, "a": 1}\n'])
+def test_uninstalled_file_is_the_same_byte_for_byte(agent: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(text.encode())
+    install(agent, path)
+    assert install(agent, path, "ci").changes  # another command line
+    remove(agent, path)
+    assert path.read_bytes() == text.encode()
+
+
+COMMENTED = """\
+// mine
+{
+  "theme": "x", /* y */ "hooks": { // none yet
+  } // the end
+}
+"""
+
+
+@all_rows("agent", IN_JSON)
+def test_comments_stay_if_the_agent_reads_them(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(COMMENTED)
+    if not agent_named(agent).settings.has_comments:
+        with pytest.raises(UsageError, match="reads no comments"):
+            install(agent, path)
+        return
+    install(agent, path)
+    assert all(comment in path.read_text() for comment in ("// mine", "/* y */", "// none yet", "// the end"))
+    found = installed(agent_named(agent), str(path))
+    assert found is not None
+    assert found.complete
+    remove(agent, path)
+    assert ("// the end" in path.read_text(), "harness" in path.read_text()) == (True, False)
 
 
 def test_session_end_hook_of_codex_has_a_short_timeout(tmp_path: Path) -> None:
