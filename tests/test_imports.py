@@ -58,6 +58,7 @@ ROOMS = {
     "plugins.reports": f"{HEART} {HANDS} {FRONT}",
 }
 BETWEEN_PLUGINS = {
+    ("plugins.agents", "plugins.media"): "the addresses of an agent's web tool are read as those of ours are",
     ("plugins.acp", "plugins.media"): "an editor sends pictures as bytes, which are checked as those in files are",
 }
 """Imports of one plugin by another, by the two rooms, each with its reason."""

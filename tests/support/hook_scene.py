@@ -51,7 +51,8 @@ class HookScene:
         self.workspace = workspace or folder / "w"
         self.workspace.mkdir(exist_ok=True)
         self.policy = parse_policy(policy, "p.toml") if isinstance(policy, bytes) else policy
-        self.transcript = folder / "transcript.jsonl"
+        self.transcript = folder / ".claude" / "projects" / "-w" / "S.jsonl"
+        self.transcript.parent.mkdir(parents=True)
         self.transcript.write_text(json.dumps(UNBOUND) + "\n")
         self.logs = folder / "logs"
         self.logs.mkdir()

@@ -1,10 +1,11 @@
-"""Claude Code. Tried: 2.1.330."""
+"""Claude Code. Tried: 2.1.330 and 2.1.332."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
+from harness.plugins.agents.claude_files import may_run_commands, own_places
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json
@@ -14,6 +15,12 @@ TOOLS: Mapping[str, ForeignTool] = {
         kind=ForeignKind.SHELL,
         takes={"command": "command", "dangerouslyDisableSandbox": "unconfined"},
         ignores=("description", "timeout", "run_in_background"),
+        needs=("command",),
+    ),
+    "Monitor": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command"},
+        ignores=("description", "timeout_ms", "persistent"),
         needs=("command",),
     ),
     "Read": ForeignTool(
@@ -47,10 +54,13 @@ TOOLS: Mapping[str, ForeignTool] = {
         takes={"path": "path"},
         ignores=("pattern", "glob", "type", "output_mode", "-i", "-n", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
     ),
+    "WebFetch": ForeignTool(kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("prompt", "offset"), needs=("url",)),
+    "Skill": ForeignTool(kind=ForeignKind.INWARD, does_more=may_run_commands),
     **dict.fromkeys(
         (
             "Agent", "Task", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "ToolSearch",
-            "ExitPlanMode", "EnterPlanMode", "AskUserQuestion", "BashOutput", "KillShell",
+            "ExitPlanMode", "EnterPlanMode", "AskUserQuestion", "BashOutput", "KillShell", "TaskStop",
+            "ListAgents", "ReportFindings", "ScheduleWakeup", "CronList", "CronDelete",
         ),
         ForeignTool(kind=ForeignKind.INWARD),
     ),
@@ -140,6 +150,7 @@ AGENT = GuardedAgent(
     called_by=lambda fields: "cursor" if "cursor_version" in fields else "",
     asks_rewritten=True,
     keeps_folder=True,
+    own_places=own_places,
     settings=SettingsFile(
         user=".claude/settings.json", project=".claude/settings.local.json", home_variable="CLAUDE_CONFIG_DIR"
     ),
@@ -147,6 +158,7 @@ AGENT = GuardedAgent(
     project_variables=("CLAUDE_PROJECT_DIR",),
     unseen=(
         "a file that the prompt names with @ is sent without a hook",
+        "commands in a skill or slash command (`!`) run without a hook; `disableSkillShellExecution` ends that",
         "`--bare` and CLAUDE_CODE_SIMPLE=1 run no hooks at all",
         "a call whose arguments Claude Code finds wrong never reaches the hook, and does not run",
         "web search runs at the provider",

@@ -1,10 +1,10 @@
-"""Codex CLI. Tried: 0.169.0."""
+"""Codex CLI. Tried: 0.169.0 and 0.171.0."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.plugins.agents.claude import allow, event_of
@@ -24,6 +24,10 @@ TOOLS: Mapping[str, ForeignTool] = {
             "collaborationwait_agent",
             "spawn_agent",
             "wait_agent",
+            "request_user_input",
+            "get_goal",
+            "create_goal",
+            "update_goal",
         ),
         ForeignTool(kind=ForeignKind.INWARD),
     ),
@@ -60,6 +64,12 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
     return False
 
 
+def _own_places(event: HookEvent, environment: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG001 - likewise
+    """Return the folder of skills beside the folder `sessions` of the transcript. Empty for another path."""
+    folder, mark, _ = event.transcript.rpartition("/sessions/")
+    return (os.path.join(folder, "skills"),) if mark else ()
+
+
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     def run(seconds: int) -> list[JsonValue]:
         return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh(command), "timeout": seconds}]}]
@@ -78,6 +88,7 @@ AGENT = GuardedAgent(
     deny=refusal,
     block=refusal,
     rewrites=_has_no_sandbox,
+    own_places=_own_places,
     patches_in_shell=True,
     settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
     settings_content=_hook_settings,

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
+from harness.files.repository import folders_up
 from harness.plugins.agents.event import HookEvent, When, needed, parse, table, text
-from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.regex import regex
+from harness.safe_files import read_small
+
+_OWN_SERVER = "github-mcp-server"
+"""Name of the MCP server that it brings along."""
+_MOST_BYTES = 1_000_000
+"""Maximum size of a file that declares MCP servers."""
+_LEAVES_DATABASE = regex(r"(?i)attach|detach|vacuum|pragma|extension|readfile|writefile|edit|tokenizer")
+"""Matches SQL that may read or write a file besides the database of the session."""
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(
@@ -36,10 +48,18 @@ TOOLS: Mapping[str, ForeignTool] = {
         takes={"paths": "path"},
         ignores=("pattern", "output_mode", "glob", "type", "-i", "-A", "-B", "-C", "-n", "head_limit", "multiline"),
     ),
+    "web_fetch": ForeignTool(
+        kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("max_length", "start_index", "raw"), needs=("url",)
+    ),
+    "sql": ForeignTool(
+        kind=ForeignKind.INWARD,
+        does_more=lambda event: _LEAVES_DATABASE.search(str(event.arguments.get("query"))) is not None,
+    ),
     **dict.fromkeys(
         (
             "task", "read_bash", "stop_bash", "list_bash", "read_agent", "list_agents", "write_agent", "report_intent",
             "update_todo", "ask_user", "exit_plan_mode", "fetch_copilot_cli_documentation",
+            "skill",
         ),
         ForeignTool(kind=ForeignKind.INWARD),
     ),
@@ -75,6 +95,24 @@ def _arguments(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     if isinstance(paths, list) and len(paths) == 1:
         arguments["paths"] = paths[0]
     return arguments
+
+
+def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, str]) -> ForeignCall:
+    """Return a call with the policy's name of its tool: Copilot has `SERVER-TOOL` for that of an MCP server."""
+    home = environment.get("COPILOT_HOME") or os.path.join(environment.get("HOME", ""), ".copilot")
+    files = [os.path.join(home, "mcp-config.json")]
+    files += [os.path.join(folder, ".mcp.json") for folder in folders_up(os.path.realpath(event.cwd))]
+    servers = {_OWN_SERVER, *(name for path in files for name in _servers_in(path))}
+    return named_as_in_policies(call, "-", servers, are_all=False)
+
+
+def _servers_in(path: str) -> tuple[str, ...]:
+    """Return the names of the servers that a file declares. Empty if it is missing or not understood."""
+    try:
+        declared = json.loads(read_small(path, _MOST_BYTES) or b"{}")["mcpServers"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ()
+    return tuple(declared) if isinstance(declared, dict) else ()
 
 
 def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
@@ -120,6 +158,7 @@ AGENT = GuardedAgent(
     ask=_ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     rewrites=lambda event, environment: True,  # noqa: ARG005
+    policy_name=_policy_name,
     settings=SettingsFile(
         user=".copilot/hooks/harness.json", project=".github/hooks/harness.json", home_variable="COPILOT_HOME"
     ),

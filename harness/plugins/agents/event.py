@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
@@ -51,6 +51,8 @@ class HookEvent(Record):
     """Name of the calling subagent; empty for the main agent."""
     transcript: str = ""
     """Path of the transcript that the agent writes about its session."""
+    servers: Sequence[str] | None = None
+    """Names of the agent's MCP servers, as they begin the names of tools. `None` if the event does not have them."""
     response: JsonValue = None
     """Result of the call, for an event after it."""
     edited: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.plugins.agents.event import HookEvent
 from harness.record import Record
-from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
+from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE, server_tool
 
 MOST_KEPT_BYTES = 64 * 1024 * 1024
 """Maximum size of a file that is copied before its change. The change of a larger file cannot be undone."""
@@ -26,6 +27,8 @@ class ForeignKind(Enum):
     EDIT = "edit"
     PATCH = "patch"
     """It changes several files according to a patch text (`apply_patch`)."""
+    FETCH = "fetch"
+    """It fetches pages of the web: that of an address, or those of all addresses in a text."""
     INWARD = "inward"
     """It affects only the agent itself, for example a todo list or a subagent, whose own calls are judged."""
     UNKNOWN = "unknown"
@@ -39,6 +42,7 @@ NAMES: Mapping[ForeignKind, str] = {
     ForeignKind.WRITE: WRITE_FILE.name,
     ForeignKind.EDIT: EDIT_FILE.name,
     ForeignKind.PATCH: EDIT_FILE.name,
+    ForeignKind.FETCH: "web_fetch",
 }
 """Tool name that a policy sees for a call of each kind. Calls of other kinds keep the agent's name of the tool."""
 
@@ -51,6 +55,8 @@ class ForeignCall(Record):
     """Tool name that the policy sees."""
     arguments: Mapping[str, JsonValue]
     """Arguments with our names, such as `command`, `path`, `content`, `patch`; unchanged for an unknown call."""
+    or_tools: Sequence[str] = ()
+    """Further names that the tool may have for the policy. The strictest verdict decides."""
     key: str = ""
     """The agent's name of the argument that holds a shell command. Empty if there is none."""
 
@@ -65,14 +71,19 @@ class ForeignTool(Record):
     kind: ForeignKind
     takes: Mapping[str, str] = {}
     """Our name for each of the agent's arguments: `path`, `content`, `command`, `patch`, `cwd`, `glob`, `old_string`,
-    `new_string`, `replace_all`, `edits`, `unconfined`."""
+    `new_string`, `replace_all`, `edits`, `unconfined`, `url`, `text`."""
     ignores: Collection[str] = ()
     """Arguments that do not matter to a policy, such as a description or a first line."""
     needs: Sequence[str] = ()
     """Required arguments, by our names. A call without one of them counts as unknown."""
+    does_more: Callable[[HookEvent], bool] = lambda event: False  # noqa: ARG005
+    """Returns whether the call of an event may do more than its kind says. Then it counts as unknown."""
 
-    def read(self, name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
-        """Translate a call of the tool `name`. A call that is not understood becomes an unknown call."""
+    def read(self, event: HookEvent) -> ForeignCall:
+        """Translate the call of an event. A call that is not understood becomes an unknown call."""
+        name, arguments = event.tool, event.arguments
+        if self.does_more(event):
+            return unknown(name, arguments)
         if self.kind is ForeignKind.INWARD:
             return ForeignCall(kind=self.kind, tool=name, arguments=dict(arguments))
         ours: dict[str, JsonValue] = {}
@@ -112,3 +123,21 @@ def edits_named(arguments: Mapping[str, JsonValue], *, old: str, new: str) -> Ma
             for edit in edits
         ],
     }
+
+
+def named_as_in_policies(call: ForeignCall, mark: str, servers: Collection[str], *, are_all: bool) -> ForeignCall:
+    """Return an unknown call with the policy's name of a server's tool that its agent calls SERVER, `mark`, TOOL.
+
+    `servers` are names of MCP servers, as they begin the agent's names of tools. If none of them fits, and they may not be
+    all (`are_all`), each way to cut the name counts: the strictest verdict decides.
+    """
+    if call.kind is not ForeignKind.UNKNOWN:
+        return call
+    parts = call.tool.split(mark)
+    cuts = [(mark.join(parts[:end]), mark.join(parts[end:])) for end in range(1, len(parts))]
+    cuts = [(server, tool) for server, tool in cuts if server and tool]
+    own_cuts = [cut for cut in cuts if cut[0] in servers]
+    names = [server_tool(*cut) for cut in own_cuts or (() if are_all else cuts)]
+    if not own_cuts:
+        names.append(call.tool)
+    return ForeignCall(kind=call.kind, tool=names[0], arguments=call.arguments, or_tools=tuple(names[1:]))

@@ -16,6 +16,7 @@ from harness.actions import (
     JsonValue,
     Opaque,
     PathAccess,
+    ToolBounds,
     ToolUse,
 )
 from harness.digest import digest_of
@@ -75,13 +76,11 @@ class ForeignFiles:
             return self._action(
                 call, arguments, (self._whole_path(access, arguments),), preview=visible_line(path, 4096)
             )
-        from harness.files.file_changes import write_and_read  # only needed for a change
-
         after = _content_after(kind, arguments, access.real)
         return self._action(
             call,
             arguments,
-            write_and_read(access, new=not os.path.lexists(access.real)),
+            _written(access),
             preview=_preview(kind, arguments),
             change=_change_to(access.real, after),
             writes=(access.real,),
@@ -126,7 +125,6 @@ class ForeignFiles:
         return path
 
     def _patched(self, call: ToolCall, arguments: Arguments) -> Action:
-        from harness.files.file_changes import write_and_read
         from harness.plugins.agents.patches import read_patch
 
         patch = text(arguments, "patch")
@@ -136,13 +134,52 @@ class ForeignFiles:
         for part in read_patch(patch):
             for name in part.names:
                 access = self._workspace.resolve(name, Access.WRITE, self._cwd, entry=part.removes)
-                facets += write_and_read(access, new=not os.path.lexists(access.real))
+                facets += _written(access)
                 writes.append(access.real)
             before = read_small(writes[-1], MOST_KEPT_BYTES)
             changes.append(_change_to(writes[-1], part.after(before)) if len(part.names) == 1 else None)
         change = changes[0] if len(changes) == 1 else None
         preview = visible(patch)[:MOST_SHOWN]
         return self._action(call, arguments, tuple(facets), preview=preview, change=change, writes=tuple(writes))
+
+
+class ForeignFetch:
+    """The tool for calls that fetch pages of the web. Rules with `host` decide on them, as on our own such tool."""
+
+    def __init__(self, call: ForeignCall) -> None:
+        """Create the tool for one call."""
+        self.kind = tool_kind(call.tool)
+        self.spec = _spec(call)
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action, with a facet for each address. Raises ToolError for an invalid address, or for none."""
+        from harness.plugins.media.web_address import web_address
+
+        words = text(arguments, "text", "").split()
+        written = [text(arguments, "url")] if "url" in arguments else []
+        addresses = [web_address(word) for word in (*written, *(word for word in words if "://" in word))]
+        if not addresses:
+            raise ToolError("The call names no address that begins with https:// or http://.")
+        names = "\n".join(dict.fromkeys(address.text for address in addresses))
+        facets = (
+            ToolUse(tool=self.spec.name, host=address.host, port=address.port, bounds=ToolBounds(network=True))
+            for address in addresses
+        )
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=tuple(dict.fromkeys(facets)),
+            summary=visible_line(names, SUMMARY_CHARACTERS),
+            preview=visible(names)[:MOST_SHOWN],
+            shown_whole=len(names) < MOST_SHOWN,
+            request=ForeignRequest(),
+            described=self.kind,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Raise: the agent carries it out."""
+        _not_ours(action, effects)
 
 
 class ForeignOther:
@@ -188,6 +225,8 @@ def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Calla
     """Return the tool that prepares one call; `shell` creates the tool for commands."""
     if call.kind is ForeignKind.SHELL:
         return shell()
+    if call.kind is ForeignKind.FETCH:
+        return ForeignFetch(call)
     if call.kind in (ForeignKind.INWARD, ForeignKind.UNKNOWN):
         return ForeignOther(call, workspace)
     return ForeignFiles(call, workspace, cwd)
@@ -195,6 +234,13 @@ def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Calla
 
 def _not_ours(action: Action, effects: Effects) -> NoReturn:  # noqa: ARG001 - the signature of a body
     raise ToolError(f"{action.tool} is carried out by the agent that called it")
+
+
+def _written(access: PathAccess) -> tuple[Facet, ...]:
+    """Return the facets of a change: the file is written, and read if it exists."""
+    from harness.files.file_changes import write_and_read  # only needed for a change
+
+    return write_and_read(access, new=not os.path.lexists(access.real))
 
 
 def _spec(call: ForeignCall) -> ToolSpec:

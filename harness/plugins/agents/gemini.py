@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
@@ -64,9 +65,12 @@ TOOLS: Mapping[str, ForeignTool] = {
     **dict.fromkeys(
         (
             "invoke_agent", "write_todos", "update_topic", "ask_user", "enter_plan_mode", "exit_plan_mode", "complete_task",
-            "list_background_processes", "read_background_output", "get_internal_docs",
+            "list_background_processes", "read_background_output", "get_internal_docs", "activate_skill",
         ),
         ForeignTool(kind=ForeignKind.INWARD),
+    ),
+    "web_fetch": ForeignTool(
+        kind=ForeignKind.FETCH, takes={"prompt": "text", "url": "url"}, ignores=(_WAITS,)
     ),
 }  # fmt: skip
 
@@ -87,6 +91,7 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         cwd=needed(fields, "cwd"),
         tool=_tool_of(fields),
         arguments=table(fields, "tool_input"),
+        transcript=text(fields, "transcript_path"),
         response=response,
     )
 
@@ -97,6 +102,15 @@ def _tool_of(fields: Mapping[str, JsonValue]) -> str:
         return needed(fields, "tool_name")
     server = table(fields, "mcp_context")
     return f"mcp__{needed(server, 'server_name')}__{needed(server, 'tool_name')}"
+
+
+def _own_places(event: HookEvent, environment: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG001 - as for all agents
+    """Return the outputs of the session, beside the folder `chats` of its transcript, and the person's skills."""
+    project, mark, _ = event.transcript.rpartition("/chats/")
+    folder, temporary = os.path.split(os.path.dirname(project))
+    if not mark or temporary != "tmp" or "/" in event.session:
+        return ()
+    return os.path.join(project, "tool-outputs", f"session-{event.session}"), os.path.join(folder, "skills")
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
@@ -128,6 +142,7 @@ AGENT = GuardedAgent(
     block=_block,
     # It supports `ask`, but waits forever if no user is there.
     rewrites=lambda event, environment: True,  # noqa: ARG005
+    own_places=_own_places,
     settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json", has_comments=True),
     settings_content=_hook_settings,
     project_variables=("GEMINI_PROJECT_DIR",),

@@ -105,13 +105,23 @@ class GuardedAgent(Record):
     documents: str = ""
     """Address of the documents that this description was taken from. Empty for an agent that was tried."""
 
+    own_places: Callable[[HookEvent, Mapping[str, str]], Sequence[str]] = lambda event, environment: ()  # noqa: ARG005
+    """Returns the agent's files and folders that belong to the session of an event (absolute): its results and notes.
+
+    They are read like the workspace. No credentials and no settings are among them."""
+    policy_name: Callable[[ForeignCall, HookEvent, Mapping[str, str]], ForeignCall] = (
+        lambda call, event, environment: call  # noqa: ARG005
+    )
+    """Returns a call with the name that policies have for its tool, if the agent has another for tools of MCP servers."""
     patches_in_shell: bool = False
     """Whether the agent treats a command that is only `apply_patch` with a here-document as a patch, and applies it itself."""
 
-    def call_of(self, event: HookEvent) -> ForeignCall:
-        """Translate the call of an event."""
+    def call_of(self, event: HookEvent, environment: Mapping[str, str]) -> ForeignCall:
+        """Translate the call of an event; `environment` is that of the hook."""
         tool = self.tools.get(event.tool)
-        call = unknown(event.tool, event.arguments) if tool is None else tool.read(event.tool, event.arguments)
+        if tool is None:
+            return self.policy_name(unknown(event.tool, event.arguments), event, environment)
+        call = tool.read(event)
         return _patch_in(call) if self.patches_in_shell and call.kind is ForeignKind.SHELL else call
 
     def substance_of(self, event: HookEvent) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,14 @@ from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
-from harness.paths import short_place
+from harness.paths import is_within, short_place
 from harness.plugins.agents.agent_session import AgentSession, OpenCall
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
 from harness.plugins.agents.handed_over import HandedOver, hand_over
+from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.regex import regex
 from harness.safe_files import read_small
@@ -62,13 +63,20 @@ class JudgedCall:
         self._advice = Advice()
         self._refused_by_person = False
         self._ticket: Ticket | None = None
-        self._call = agent.call_of(event)
+        self._call = agent.call_of(event, parts.environment)
         self._calls = _parts_of(self._call)
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
         """Whether the agent asks the user itself if the verdict is CONFIRM."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
-        folder = session.workspace if session.is_begun else _workspace_of(agent, event, parts.environment)
-        self._workspace = Workspace(folder, parts.home)
+        self._workspace = Workspace(
+            session.workspace if session.is_begun else workspace_of(agent, event, parts), parts.home
+        )
+        self._workspace.skills = tuple(
+            real
+            for place in agent.own_places(event, parts.environment)
+            if not is_within(self._workspace.root, real := os.path.realpath(place))
+            and not is_within(self._workspace.home, real)
+        )
 
     @cached_property
     def _walls(self) -> CommandWalls:
@@ -102,6 +110,9 @@ class JudgedCall:
         else:
             exact = [grant for grant in exact if grant.id in session.log.granted]
             self._follow(policy)
+        if self._call.or_tools:
+            self._call = self._named_strictest(policy)
+            self._calls = (self._call,)
         gate: Gate = Gate(
             policy=policy,
             approver=lambda action, verdict: self._ask(gate, action, verdict),
@@ -136,6 +147,16 @@ class JudgedCall:
         session.state, session.grants = gate.state, gate.grants.grants
         self._parts.note_head(session.log, False)
         return answer
+
+    def _named_strictest(self, policy: Policy) -> ForeignCall:
+        """Return the call with that of its tool's possible names on which the policy decides most strictly."""
+
+        def strictness(call: ForeignCall) -> int:
+            arguments = ToolCall(id="", name=call.tool, arguments=self._arguments(call))
+            return evaluate(policy, ToolRegistry([self._tool(call)]).prepare(arguments)).decision.value
+
+        names = (self._call.tool, *self._call.or_tools)
+        return max((replace(self._call, tool=name, or_tools=()) for name in names), key=strictness)
 
     def _decide(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
         """Decide on all parts of a call, strictest verdict first. The call runs only if every part is allowed."""
@@ -348,11 +369,12 @@ def _question(call: HandedOver) -> str:
     return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({short_place(facet.by)})"
 
 
-def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:
-    """Return the workspace of a new session: the one that the agent names, else the repository of its folder, else its
-    folder.
+def workspace_of(agent: GuardedAgent, event: HookEvent, parts: HookParts) -> str:
+    """Return the workspace of a new session: the top of the repository around the folder that the agent names, or around
+    its current one. Without a repository, and in one that holds the home folder, it is that folder itself.
     """
-    for name in agent.project_variables:
-        if os.path.isabs(environment.get(name, "")):
-            return environment[name]
-    return git_top(os.path.realpath(event.cwd))
+    folders = (parts.environment.get(name, "") for name in agent.project_variables)
+    folder = os.path.realpath(next(filter(os.path.isabs, folders), event.cwd))
+    top = git_top(folder)
+    holds_home = bool(parts.home) and is_within(os.path.realpath(parts.home or ""), top)
+    return folder if holds_home or not os.path.isdir(folder) else top

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
-from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 from harness.plugins.agents.node_plugin import plugin_file
+from harness.regex import regex
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(
@@ -42,18 +43,24 @@ TOOLS: Mapping[str, ForeignTool] = {
     "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"patchText": "patch"}, needs=("patch",)),
     "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
     "grep": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "include")),
+    "webfetch": ForeignTool(
+        kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("format", "timeout"), needs=("url",)
+    ),
     **dict.fromkeys(
-        ("task", "todowrite", "todoread", "question", "plan_enter", "plan_exit", "invalid"),
+        ("task", "todowrite", "todoread", "question", "plan_enter", "plan_exit", "invalid", "skill"),
         ForeignTool(kind=ForeignKind.INWARD),
     ),
 }
 
+_REPLACED = regex(r"[^a-zA-Z0-9_-]")
+"""Matches what opencode replaces by `_` in the names of servers and tools."""
 _WHEN: Mapping[str, When] = {"before": When.BEFORE, "after": When.AFTER}
 
 _EXPORTED = """\
-export const Harness = async ({ directory, worktree }) => ({
+export const Harness = async ({ client, directory, worktree }) => ({
   "tool.execute.before": async (input, output) => {
-    const said = await heard({ when: "before", ...input, args: output.args, directory, worktree }, directory);
+    const servers = input.tool.includes("_") ? await client.mcp.status().then(({ data }) => Object.keys(data), () => null) : [];
+    const said = await heard({ when: "before", ...input, args: output.args, directory, worktree, servers }, directory);
     if (said !== "") put(output.args, JSON.parse(said).args);
   },
   "tool.execute.after": async (input, output) => {
@@ -76,8 +83,19 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         tool=needed(fields, "tool"),
         arguments=table(fields, "args"),
         use_id=needed(fields, "callID"),
+        servers=_servers(fields.get("servers")),
         response=fields.get("output"),
     )
+
+
+def _servers(names: JsonValue) -> tuple[str, ...] | None:
+    """Return the names of MCP servers as they begin the names of tools. `None` if opencode does not tell them."""
+    return tuple(_REPLACED.sub("_", str(name)) for name in names) if isinstance(names, list) else None
+
+
+def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, str]) -> ForeignCall:  # noqa: ARG001
+    """Return a call with the policy's name of its tool: opencode has `SERVER_TOOL` for that of an MCP server."""
+    return named_as_in_policies(call, "_", event.servers or (), are_all=event.servers is not None)
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
@@ -98,6 +116,7 @@ AGENT = GuardedAgent(
     deny=refusal,
     block=refusal,
     rewrites=lambda event, environment: True,  # noqa: ARG005
+    policy_name=_policy_name,
     settings=SettingsFile(
         user=".config/opencode/plugin/harness.js",
         project=".opencode/plugin/harness.js",

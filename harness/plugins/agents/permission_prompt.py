@@ -142,7 +142,6 @@ def opened_prompt(
 ) -> ClaudePrompt:
     """Return the prompt tool of a server that works in `folder`, with a new session. Raises OSError."""
     make_private(state.agents)
-    # The workspace is the server's folder, even inside a larger repository.
     environment = {**environment, "CLAUDE_PROJECT_DIR": folder}
 
     def parts_for(pause: Callable[[float], None]) -> HookParts:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.digest import digest_of
 from harness.plugins.agents.claude import TOOLS as OF_CLAUDE
 from harness.plugins.agents.claude import ask, event_of
 from harness.plugins.agents.event import HookEvent, needed, table
@@ -46,10 +48,13 @@ TOOLS: Mapping[str, ForeignTool] = {
     "grep_search": ForeignTool(
         kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "glob", "limit")
     ),
+    "web_fetch": ForeignTool(
+        kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("prompt", "format"), needs=("url",)
+    ),
     **dict.fromkeys(
         (
             "agent", "todo_write", "tool_search", "ask_user_question", "enter_plan_mode", "exit_plan_mode", "list_agents",
-            "get_goal", "update_goal", "task_create", "task_update", "task_list", "task_stop", "structured_output",
+            "get_goal", "update_goal", "task_create", "task_update", "task_list", "task_stop", "structured_output", "skill",
         ),
         ForeignTool(kind=ForeignKind.INWARD),
     ),
@@ -61,6 +66,15 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     if event.tool != _THROUGH:
         return event
     return replace(event, tool=needed(event.arguments, "name"), arguments=table(event.arguments, "arguments"))
+
+
+def _own_places(event: HookEvent, environment: Mapping[str, str]) -> Sequence[str]:
+    """Return the large results of the project, by the digest of its path, and the person's skills."""
+    folder, mark, _ = event.transcript.rpartition("/projects/")
+    if not mark:
+        return ()
+    project = environment.get("QWEN_PROJECT_DIR") or event.cwd
+    return os.path.join(folder, "tmp", digest_of(project.encode())), os.path.join(folder, "skills")
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
@@ -87,6 +101,7 @@ AGENT = GuardedAgent(
     block=refusal,
     ask=ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
+    own_places=_own_places,
     settings=SettingsFile(
         user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME", has_comments=True
     ),

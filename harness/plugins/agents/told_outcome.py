@@ -13,7 +13,7 @@ from harness.gate.records import CallRecords
 from harness.messages import ResultStatus, ToolResult
 from harness.plugins.agents.agent_session import STOPPED, AgentSession, OpenCall
 from harness.plugins.agents.event import HookEvent, When
-from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, ForeignKind
+from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
 from harness.plugins.agents.guarded_agent import GuardedAgent
 from harness.record import replace
 from harness.safe_files import read_small
@@ -36,7 +36,8 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     key = event.use_id or substance
     answer = session.answers.get(key)
     calls = [call for call in session.open if call.key == key]
-    is_inward = agent.call_of(event).kind is ForeignKind.INWARD
+    foreign_call = agent.call_of(event, parts.environment)
+    is_inward = foreign_call.kind is ForeignKind.INWARD
     is_edited = event.edited and any(call.intent is not None for call in calls)
     if is_inward or is_edited or (answer is not None and answer.allowed == substance):
         # Calls without a name are matched by order: one outcome for one call.
@@ -45,7 +46,7 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
                 _record_outcome(agent, event, session, call, parts.images)
         return
     if answer is None:
-        calls = _in_its_place(agent, event, session)
+        calls = _in_its_place(foreign_call, event, session)
     number = calls[0].number if calls else None if answer is None else answer.number
     reason = (
         "changed" if calls or (answer is not None and answer.allowed) else "unknown" if answer is None else "refused"
@@ -58,10 +59,10 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     parts.note_head(session.log, False)
 
 
-def _in_its_place(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> list[OpenCall]:
+def _in_its_place(foreign_call: ForeignCall, event: HookEvent, session: AgentSession) -> list[OpenCall]:
     """Return the open call of the same tool, if there is exactly one. For an agent that gives its calls no names."""
-    tool = agent.call_of(event).tool
-    alike = [call for call in session.open if call.tool == tool]
+    tools = (foreign_call.tool, *foreign_call.or_tools)
+    alike = [call for call in session.open if call.tool in tools]
     return alike if len(alike) == 1 and not event.use_id else []
 
 

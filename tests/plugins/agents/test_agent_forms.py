@@ -22,7 +22,7 @@ def told(agent: GuardedAgent, event: HookEvent) -> str:
     """Return an event and its call as the table has them."""
     words = [event.when.value, event.session, event.cwd]
     if event.tool:
-        call = agent.call_of(event)
+        call = agent.call_of(event, {})
         words += [call.kind.value, call.tool, json.dumps(dict(call.arguments))]
     response = "" if event.response is None else json.dumps(event.response)
     known = {"use": event.use_id, "mode": event.mode, "subagent": event.subagent, "response": response}

@@ -10,6 +10,7 @@ import pytest
 from hook_scene import UNBOUND, HookScene, word_of
 from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
+from text_rows import TextRow, text_rows
 
 from harness.actions import Action
 from harness.digest import digest_of
@@ -22,8 +23,9 @@ from harness.grant_pattern import GrantScope
 from harness.log.action_log import ActionLog
 from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
-from harness.plugins.agents.event import EventError
-from harness.plugins.agents.guarded_agent import HookAnswer
+from harness.plugins.agents.event import EventError, HookEvent, When
+from harness.plugins.agents.guarded_agent import HookAnswer, agent_named
+from harness.plugins.agents.judging import workspace_of
 from harness.policy.loader import load_policy
 from harness.policy.verdict import Verdict
 from harness.record import replace
@@ -47,6 +49,10 @@ def _scene(folder: Path, **named: object) -> HookScene:
     (scene.workspace / "f.txt").write_text("alpha\n")
     (scene.workspace / ".env").write_text("X=1\n")
     (scene.workspace / "link").symlink_to(".")
+    skill = scene.workspace / ".claude" / "skills" / "words"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: words\n---\nSay less!\n")
+    (folder / ".claude" / "skills" / "mine").mkdir(parents=True)
     return scene
 
 
@@ -58,7 +64,12 @@ def test_each_call_gets_the_answer_of_its_row(
     written = arguments.replace('"/w', f'"{scene.workspace}').replace('"~', f'"{tmp_path}')
     reply = scene.event("PreToolUse", tool, json.loads(written), permission_mode="bypassPermissions")
     rewritten = "exec --ticket" in reply.stdout
-    held = tool == "Bash" and "unconfined" not in reason and word in ("run", "ask") and reason != "Bash"
+    held = (
+        tool in ("Bash", "Monitor")
+        and "unconfined" not in reason
+        and word in ("run", "ask")
+        and reason not in ("Bash", "Monitor")
+    )
     runs = "allow" if CONFINES or agent == "claude" else "silence"
     assert (word_of(reply), rewritten) == (runs if word == "run" else word, held and CONFINES)
     assert reason in f"{reply.stdout}{reply.stderr}"
@@ -92,6 +103,83 @@ def test_no_rule_allows_printing_the_environment_of_an_agent_unasked(policy: byt
     scene = HookScene(tmp_path, policy, agent="qwen")
     reply = scene.event("PreToolUse", "run_shell_command", {"command": "printenv TOKEN"})
     assert (word_of(reply), "may hold keys" in reply.stdout) == ("ask", True)
+
+
+@all_rows(
+    "text",
+    ["Run !`touch x` first", "```!\ntouch x\n```", "---\nhooks:\n  Stop: []\n---\n", '---\n"\\x68ooks": {}\n---\n'],
+)
+@all_rows("place", [".claude/skills/words/SKILL.md", "../.claude/commands/deep/other.md"])
+def test_skill_asks_where_a_file_of_the_project_may_run_commands(text: str, place: str, tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    (scene.workspace / "sub" / ".claude").mkdir()
+    path = scene.workspace / "sub" / place
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    (scene.workspace / "sub" / ".claude" / "skills" / "words").mkdir(parents=True, exist_ok=True)
+    asked = {"skill": "words"}
+    assert word_of(scene.event("PreToolUse", "Skill", asked, cwd=str(scene.workspace / "sub"))) == "ask"
+    path.write_text("Say less!\n")
+    assert word_of(scene.event("PreToolUse", "Skill", asked, cwd=str(scene.workspace / "sub"))) == "allow"
+
+
+HOSTS = """version = 1
+[tools]
+default = "auto"
+[unattended]
+confirm = "deny"
+[[rule]]
+id = "here"
+decision = "auto"
+host = ["docs.example.org"]
+[[rule]]
+id = "there"
+decision = "deny"
+host = ["*.example.net"]
+reason = "not there"
+[[rule]]
+id = "place"
+decision = "deny"
+tool = ["mcp__place__*"]
+reason = "no place"
+"""
+SENT = {
+    "claude": '"session_id": "S", "hook_event_name": "PreToolUse", "tool_name": %s, "tool_input": %s, "cwd": "/"',
+    "codex": '"session_id": "S", "hook_event_name": "PreToolUse", "tool_name": %s, "tool_input": %s, "cwd": "/"',
+    "gemini": '"session_id": "S", "hook_event_name": "BeforeTool", "tool_name": %s, "tool_input": %s, "cwd": "/"',
+    "qwen": '"session_id": "S", "hook_event_name": "PreToolUse", "tool_name": %s, "tool_input": %s, "cwd": "/"',
+    "copilot": '"sessionId": "S", "toolName": %s, "toolArgs": %s, "cwd": "/"',
+    "opencode": '"when": "before", "sessionID": "S", "callID": "c", "tool": %s, "args": %s, "directory": "/"',
+}
+"""The event before a call in the form of each agent, without its name of the tool and the arguments."""
+
+
+@all_rows("row", text_rows(Path(__file__).with_name("one_policy.txt")), ids=lambda row: row.text)
+def test_one_policy_decides_alike_for_all_agents(row: TextRow, tmp_path: Path) -> None:
+    agent, tool, arguments, *more = (part.strip() for part in row.text.split(" | "))
+    home = tmp_path / "home"
+    (home / ".copilot").mkdir(parents=True)
+    (home / ".copilot" / "mcp-config.json").write_text('{"mcpServers": {"place": {}, "a-b": {}}}')
+    scene = HookScene(
+        tmp_path, HOSTS.encode(), agent=agent, environment={"HOME": str(home), f"{agent.upper()}_PROJECT_DIR": "/"}
+    )
+    sent = SENT[agent] % (json.dumps(tool), arguments) + "".join(f", {part}" for part in more)
+    scene.send(f"{{{sent}}}".encode())
+    called = next(record for record in scene.records() if record["kind"] == "call_proposed")
+    decided = next(record for record in scene.records() if record["kind"] == "decision")
+    assert [f"{called['tool']}: {decided['decision']}"] == row.answers
+
+
+@all_rows("folder,top", [("w", "w"), ("w/sub", "w"), ("alone", "alone"), ("", ""), ("inner", "inner")])
+def test_workspace_is_the_top_of_the_repository_but_never_the_home_folder(
+    folder: str, top: str, tmp_path: Path
+) -> None:
+    for name in (".git", "w/.git", "w/sub", "alone", "inner/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    parts = HookScene(tmp_path, b"version = 1\n").parts
+    parts = replace(parts, environment={"CLAUDE_PROJECT_DIR": str(tmp_path / folder)})
+    event = HookEvent(when=When.BEFORE, session="S", cwd="/")
+    assert workspace_of(agent_named("claude"), event, parts) == str(tmp_path / top).rstrip("/")
 
 
 @pytest.fixture(scope="module")
