@@ -36,7 +36,7 @@ from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tools.command_walls import CommandWalls, HeldTo, left_out_in_words, wall_notes
+from harness.tools.command_walls import CommandWalls, HeldTo, left_out_note, wall_notes
 
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
@@ -428,9 +428,7 @@ def _output(
     if jobs and stays:
         notes.append(IN_BACKGROUND)
     if effects.left_out:
-        notes.append(
-            f"[{left_out_in_words(effects)}; a program that cannot open them may end with an error, and `&&` behind it stops]"
-        )
+        notes.append(left_out_note(effects))
     elif held_to is not None:
         notes += wall_notes(printed.text, held_to, failed=status is not ResultStatus.OK)
     return ToolOutput(

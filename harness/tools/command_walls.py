@@ -388,6 +388,11 @@ def left_out_in_words(effects: Effects) -> str:
     return f"left out, since a rule denies reading: {names}{more}"
 
 
+def left_out_note(effects: Effects) -> str:
+    """Return the note about hidden files at the end of a command's output."""
+    return f"[{left_out_in_words(effects)}; a program that cannot open them may end with an error, and `&&` behind it stops]"
+
+
 def walls_for(
     effects: Effects,
     workspace: Workspace,

@@ -51,8 +51,8 @@ TOOLS: Mapping[str, ForeignTool] = {
     "Glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
     "Grep": ForeignTool(
         kind=ForeignKind.SEARCH,
-        takes={"path": "path"},
-        ignores=("pattern", "glob", "type", "output_mode", "-i", "-n", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
+        takes={"path": "path", "glob": "glob"},
+        ignores=("pattern", "type", "output_mode", "-i", "-n", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
     ),
     "WebFetch": ForeignTool(kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("prompt", "offset"), needs=("url",)),
     "Skill": ForeignTool(kind=ForeignKind.INWARD, does_more=may_run_commands),

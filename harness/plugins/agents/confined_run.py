@@ -127,10 +127,10 @@ def run_confined(
         restored = None if watch is None else watch.restore()
         if confinement.starter is not None:
             keeper_here(abilities).leave()  # what the command left running goes on, as in the agent's shell
-        notes: list[str] = []
+        notes = list(ticket.notes)
         if network is not None:
             network.close()
-            notes = network.notes(failed=code != 0)
+            notes += network.notes(failed=code != 0)
         return CommandEnd(
             code=code,
             seconds=seconds,

@@ -45,8 +45,8 @@ TOOLS: Mapping[str, ForeignTool] = {
     "glob": ForeignTool(kind=ForeignKind.LIST, takes={"paths": "path", "pattern": "glob"}),
     "grep": ForeignTool(
         kind=ForeignKind.SEARCH,
-        takes={"paths": "path"},
-        ignores=("pattern", "output_mode", "glob", "type", "-i", "-A", "-B", "-C", "-n", "head_limit", "multiline"),
+        takes={"paths": "path", "glob": "glob"},
+        ignores=("pattern", "output_mode", "type", "-i", "-A", "-B", "-C", "-n", "head_limit", "multiline"),
     ),
     "web_fetch": ForeignTool(
         kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("max_length", "start_index", "raw"), needs=("url",)

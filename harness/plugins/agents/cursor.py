@@ -33,8 +33,8 @@ TOOLS: Mapping[str, ForeignTool] = {
     "Glob": ForeignTool(kind=ForeignKind.LIST, takes={"target_directory": "path", "glob_pattern": "glob"}),
     "Grep": ForeignTool(
         kind=ForeignKind.SEARCH,
-        takes={"path": "path"},
-        ignores=("pattern", "glob", "type", "output_mode", "-i", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
+        takes={"path": "path", "glob": "glob"},
+        ignores=("pattern", "type", "output_mode", "-i", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
     ),
     **dict.fromkeys(
         ("Task", "TodoWrite", "AskQuestion", "SwitchMode", "CreatePlan", "Await"),

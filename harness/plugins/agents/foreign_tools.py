@@ -37,6 +37,8 @@ MOST_SHOWN = 20_000
 """Maximum number of characters of a preview."""
 _LEADS_OUT = regex(r"^[/~]|\.\.|\\|[{,][./~,}]")
 """Matches a glob pattern that may lead out of its folder, even only after brace expansion (`{.,}./*`) or unquoting."""
+_NAMES_ALONE = regex(r"(?:\*\*/)?\*\.(?:([A-Za-z0-9_]+)|\{([A-Za-z0-9_]+(?:,[A-Za-z0-9_]+)*)\})")
+"""Matches a pattern of file names that all agents read alike: `*.py`, `**/*.{ts,tsx}`."""
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -118,10 +120,10 @@ class ForeignFiles:
     def _whole_path(self, path: PathAccess, arguments: Arguments) -> Facet:
         """Return the facet for a read or a search. A search in a folder reads everything below it."""
         pattern = text(arguments, "glob", "")
-        if _LEADS_OUT.search(pattern):
+        if self._call.kind is not ForeignKind.SEARCH and _LEADS_OUT.search(pattern):
             return Opaque(text=pattern, reason="a pattern that may lead out of its folder", column=1, paths=(path,))
         if self._call.kind is ForeignKind.SEARCH and os.path.isdir(path.real):
-            return self._workspace.look_below(path, follows=True)
+            return self._workspace.look_below(path, follows=True, only=_names_alone(pattern))
         return path
 
     def _patched(self, call: ToolCall, arguments: Arguments) -> Action:
@@ -241,6 +243,12 @@ def _written(access: PathAccess) -> tuple[Facet, ...]:
     from harness.files.file_changes import write_and_read  # only needed for a change
 
     return write_and_read(access, new=not os.path.lexists(access.real))
+
+
+def _names_alone(pattern: str) -> tuple[str, ...]:
+    """Return the patterns of the names of the only files that a search reads. Empty if it may read any file."""
+    match = _NAMES_ALONE.fullmatch(pattern)
+    return () if match is None else tuple(f"*.{ending}" for ending in (match[1] or match[2]).split(","))
 
 
 def _spec(call: ForeignCall) -> ToolSpec:

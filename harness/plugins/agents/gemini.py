@@ -56,9 +56,9 @@ TOOLS: Mapping[str, ForeignTool] = {
     ),
     "grep_search": ForeignTool(
         kind=ForeignKind.SEARCH,
-        takes={"dir_path": "path"},
+        takes={"dir_path": "path", "include_pattern": "glob"},
         ignores=(
-            "pattern", "include_pattern", "exclude_pattern", "names_only", "case_sensitive", "fixed_strings", "context",
+            "pattern", "exclude_pattern", "names_only", "case_sensitive", "fixed_strings", "context",
             "after", "before", "no_ignore", "max_matches_per_file", "total_max_matches", _WAITS,
         ),
     ),

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness import __version__
-from harness.actions import Action, Decision, Enforcement, JsonValue
+from harness.actions import Action, Decision, Enforcement, JsonValue, PathAccess
 from harness.errors import ToolError
 from harness.files.repository import git_top
 from harness.files.workspace import Workspace
@@ -33,6 +33,7 @@ from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
 from harness.plugins.agents.handed_over import HandedOver, hand_over
 from harness.policy.verdict import evaluate
+from harness.programs.excluding import excluding_words
 from harness.record import replace
 from harness.regex import regex
 from harness.safe_files import read_small
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _MOVES = regex(r"\b(?:cd|pushd|popd)\b")
 OTHER_PART = "another part of the same patch was refused"
+_OTHER_FILES = "name folders or files without it"
 MOST_ADVICE = 2_000
 """Maximum number of characters of suggested rules in a refusal."""
 
@@ -163,6 +165,7 @@ class JudgedCall:
         pending.sort(key=lambda call: _strictness(gate, call), reverse=True)
         handed: list[HandedOver] = []
         for number, call in enumerate(pending):
+            way_on = self._way_on(call)
             end = hand_over(gate, call, held_by=self._held_by, asks_itself=self._asks)
             if isinstance(end, HandedOver):
                 handed.append(end)
@@ -175,7 +178,7 @@ class JudgedCall:
                     f"{end.result.content} Nothing more runs in this session; a person may begin a new one."
                 )
                 return self._agent.block(end.result.content)
-            return self._agent.deny(f"{end.result.content}{self._advised(policy)}")
+            return self._agent.deny(f"{end.result.content}{way_on}{self._advised(policy)}")
         return self._handed_over(handed)
 
     def _begin(self, policy: Policy) -> None:
@@ -255,9 +258,10 @@ class JudgedCall:
             )
             self._session.has_namespaces = self._walls.has_namespaces
         elif verdict.effects.left_out:
+            left_out = verdict.effects.left_out
             raise ToolError(
-                f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "
-                "command itself, so that nothing hides that from it. Leave it out (`grep --exclude=NAME`)."
+                f"a rule denies reading {', '.join(left_out[:5])}, and {self._agent.title} runs this command itself, so "
+                f"that nothing hides that from it. Leave it out: {_words_without(action, left_out) or _OTHER_FILES}."
             )
         elif self._call.kind is ForeignKind.SHELL and verdict.effects.enforcement is Enforcement.REQUIRED:
             raise ToolError(
@@ -331,6 +335,18 @@ class JudgedCall:
         self._advice = self._parts.advise(policy, action, verdict)
         return self._advice
 
+    def _way_on(self, pending: PendingCall) -> str:
+        """Return a hint for a search that a rule denies because of files below its folder. Empty for other calls."""
+        is_denied = pending.verdict is not None and pending.verdict.decision is Decision.DENY
+        facets = pending.action.facets if pending.action is not None and is_denied else ()
+        if self._call.kind is not ForeignKind.SEARCH or not any(isinstance(f, PathAccess) and f.tree for f in facets):
+            return ""
+        takes = self._agent.tools[self._event.tool].takes
+        pattern = next(
+            (f", or files by a pattern (`{name}`: `*.py`)" for name, ours in takes.items() if ours == "glob"), ""
+        )
+        return f"\nSearch a folder without such files{pattern}."
+
     def _advised(self, policy: Policy) -> str:
         """Return the rule with which the user could allow a refused call, as a text for the model. Empty if there is none."""
         rules = self._advice.toml.strip()
@@ -361,6 +377,15 @@ def _strictness(gate: Gate, pending: PendingCall) -> int:
     """Return the strictness of a call's verdict. A call that cannot be prepared counts as denied."""
     gate.blocks(pending)
     return Decision.DENY.value if pending.verdict is None else pending.verdict.decision.value
+
+
+def _words_without(action: Action, names: Sequence[str]) -> str:
+    """Return the words with which the commands of `action` skip the files `names`. Empty if there are none."""
+    words: dict[str, None] = {}
+    for path in action.all_facets():
+        if isinstance(path, PathAccess) and (below := [name for name in names if name in path.below]):
+            words[excluding_words(below, path, action)] = None
+    return "" if "" in words else ", ".join(f"`{each}`" for each in words)
 
 
 def _question(call: HandedOver) -> str:

@@ -42,7 +42,7 @@ TOOLS: Mapping[str, ForeignTool] = {
     ),
     "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"patchText": "patch"}, needs=("patch",)),
     "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
-    "grep": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "include")),
+    "grep": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path", "include": "glob"}, ignores=("pattern",)),
     "webfetch": ForeignTool(
         kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("format", "timeout"), needs=("url",)
     ),

@@ -27,8 +27,8 @@ TOOLS: Mapping[str, ForeignTool] = {
     "find": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}, ignores=("limit",)),
     "grep": ForeignTool(
         kind=ForeignKind.SEARCH,
-        takes={"path": "path"},
-        ignores=("pattern", "glob", "ignoreCase", "literal", "context", "limit"),
+        takes={"path": "path", "glob": "glob"},
+        ignores=("pattern", "ignoreCase", "literal", "context", "limit"),
     ),
     "codemode": ForeignTool(kind=ForeignKind.INWARD),
 }

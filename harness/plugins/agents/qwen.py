@@ -46,7 +46,7 @@ TOOLS: Mapping[str, ForeignTool] = {
     "notebook_edit": OF_CLAUDE["NotebookEdit"],
     "glob": OF_CLAUDE["Glob"],
     "grep_search": ForeignTool(
-        kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "glob", "limit")
+        kind=ForeignKind.SEARCH, takes={"path": "path", "glob": "glob"}, ignores=("pattern", "limit")
     ),
     "web_fetch": ForeignTool(
         kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("prompt", "format"), needs=("url",)

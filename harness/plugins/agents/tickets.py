@@ -31,7 +31,7 @@ ASKED_SECONDS = 3_600.0
 """Same limit in seconds for a command about which the agent asks the user first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
-_LISTS = ("hosts", "folders", "kept_paths", "changes", "named_paths", "denied")
+_LISTS = ("hosts", "folders", "kept_paths", "changes", "named_paths", "denied", "notes")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -79,6 +79,8 @@ class Ticket(Record):
     """The workspace, if the command may write files of it. Empty for a command that only reads."""
     denied: tuple[Sequence[Sequence[str]], ...] = ()
     """Patterns of each rule that denies to read files, and its exceptions."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the agent behind the command's output: the files that are hidden from it."""
     folder_to: str = ""
     """File to which the last folder of the command is written. Empty if not needed."""
 
@@ -100,7 +102,7 @@ class Ticket(Record):
 
         Raises ToolError if the policy requires a wall that this machine does not have.
         """
-        from harness.tools.command_walls import missing_folders, walls_for
+        from harness.tools.command_walls import left_out_note, missing_folders, walls_for
 
         effects = verdict.effects
         folders = tuple(missing_folders(effects, workspace))
@@ -137,6 +139,7 @@ class Ticket(Record):
             ),
             changes=effects.changes,
             named_paths=effects.named_paths,
+            notes=(left_out_note(effects),) if effects.left_out else (),
             variables=variables,
             root=workspace.root if variables.pop("PATH", "") else "",  # the PATH of the agent's shell is used instead
         )
