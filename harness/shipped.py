@@ -70,6 +70,8 @@ COMMANDS: Mapping[str, str] = {
     "mcp list": "harness.plugins.mcp.plugin",
     "mcp check": "harness.plugins.mcp.plugin",
     "mcp pin": "harness.plugins.mcp.plugin",
+    "mcp login": "harness.plugins.mcp.plugin",
+    "mcp logout": "harness.plugins.mcp.plugin",
     "mcp unpin": "harness.plugins.mcp.plugin",
     "approve": "harness.plugins.agents.plugin",
     "audit list": "harness.app.audit.plugin",

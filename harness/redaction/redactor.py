@@ -54,7 +54,14 @@ class Redactor:
         self._shapes = shapes
         self._issued: set[str] = set()
         self._marks: dict[tuple[str, str], str] = {}
-        self._known_values = KnownValues(secrets)
+        self._secrets = tuple(secrets)
+        self._known_values = KnownValues(self._secrets)
+
+    def learn(self, secret: str) -> None:
+        """Also find `secret` from now on. Any thread may call this."""
+        if secret not in self._secrets:
+            self._secrets += (secret,)
+            self._known_values = KnownValues(self._secrets)
 
     def redact(self, text: str) -> str:
         """Return `text` with marks instead of secrets."""

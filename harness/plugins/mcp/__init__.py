@@ -24,6 +24,7 @@ Servers of a configuration:
     configured_server.py   the state of one server, shared by the threads
     connected_tool.py      the gate's tool for a tool of such a server
     elicitation.py         a form from a server, as a question to the user
+    logins.py              the tokens of logins at servers at a URL; login_answer.py: the answer of the browser
     server_walls.py        the paths and network that a server may use, and its start; started_server.py: its end
     client/                the code that imports the SDK, and runs in its own thread
 

@@ -75,6 +75,8 @@ class ConfiguredServer:
         """Set as soon as the server is ready or has failed."""
         self.is_listed = threading.Event()
         """Set while the list of tools is up to date, or the server has ended."""
+        self.is_begun_again = False
+        """Whether the server ended by itself and is started again, which happens once."""
         self._reason = ""
         self._errors = bytearray()
         self._notes: list[str] = []
@@ -86,6 +88,27 @@ class ConfiguredServer:
         self.standing = Standing.READY
         self.is_listed.set()
         self.settled.set()
+
+    @property
+    def login_words(self) -> str:
+        """Reason for a refused login, with the command or the variable that may mend it."""
+        declaration = self.declaration
+        if declaration.takes_login:
+            return f"the server wants a login: harness mcp login {self.name}"
+        place = f"the variable {declaration.bearer}" if declaration.bearer else "its `headers`"
+        return f"the server refuses the token in {place} (401)"
+
+    def begin_again(self, reason: str) -> bool:
+        """Note that the server ended by itself and is started again. Return False if it was before, or never was ready.
+
+        Until it has listed its tools again, none of them can be called.
+        """
+        if self.is_begun_again or self.standing is not Standing.READY:
+            return False
+        self.is_begun_again = True
+        self.catalog.changed()
+        self.note(f"ended, and is started again, once: {reason}")
+        return True
 
     def over(self, reason: str) -> None:
         """Set the state to ENDED, or to FAILED if the server never was ready. Only the first reason is kept."""

@@ -26,6 +26,7 @@ from harness.limits import Limits
 from harness.plugins.mcp.configured_server import ConfiguredServer, ServerReport
 from harness.plugins.mcp.connected_tool import ConnectedTool, offer_problem
 from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm, ask_user, asked_fields
+from harness.plugins.mcp.logins import LoginFile
 from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.plugins.mcp.pins import PinFile
 from harness.plugins.mcp.server_declaration import ServerDeclaration, shown_command
@@ -53,6 +54,10 @@ def check_installed() -> None:
         raise UsageError(INSTALL)
 
 
+def unlearned(secret: str) -> None:
+    """Ignore a token. For uses that write nothing."""
+
+
 def unrecorded(record: Mapping[str, JsonValue]) -> None:
     """Ignore the record of a server's question. For uses without a log."""
 
@@ -73,13 +78,15 @@ class McpServers:
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
         stops: Callable[[], int] = lambda: 0,
+        learn: Callable[[str], None] = unlearned,
     ) -> None:
         """Create the servers without starting them. `starter` starts each in its walls; `pins` is the folder of pins.
 
         `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that
         waits for the call; with `deny_all`, servers cannot ask. `record` is called on that thread with each answered
-        question. The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. Raises
-        UsageError if the SDK is not installed, or if a file of pins is invalid.
+        question. The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. `learn`
+        receives the tokens of logins, so that they are masked. Raises UsageError if the SDK is not installed, or if a
+        file of pins is invalid.
         """
         if declarations:
             check_installed()
@@ -90,6 +97,8 @@ class McpServers:
         self._limits = limits
         self._outputs = outputs
         self._stops = stops
+        self._learn = learn
+        self._pins = pins
         self._servers = {declaration.name: _configured(declaration, pins, redact) for declaration in declarations}
         self._temporary = {name: TemporaryFolder() for name in self._servers}
         self._started: list[StartedServer] = []
@@ -217,14 +226,31 @@ class McpServers:
             self._is_over.set()
 
     def _run_loop(self) -> None:
-        from harness.plugins.mcp.client.servers_at_work import keep_at_work
+        from harness.plugins.mcp.client.servers_at_work import ServerLinks, keep_at_work
 
         with self._lock:
             self._is_running = not self._is_closing
         if self._is_running:
             asks = self._approver is not deny_all
-            headers = lambda server: self._starter.header_values(server.declaration)  # noqa: E731
-            keep_at_work(self._started, headers, asks=asks, opened=self._opened)
+            links = ServerLinks(
+                headers=lambda server: self._starter.header_values(server.declaration),
+                login=self._login_file,
+                learn=self._learn,
+                start=self._start,
+            )
+            keep_at_work(self._started, links, asks=asks, opened=self._opened)
+
+    def _login_file(self, server: ConfiguredServer) -> LoginFile | None:
+        url = server.declaration.url
+        return LoginFile(self._pins, server.name, url) if server.declaration.takes_login else None
+
+    def _start(self, server: ConfiguredServer) -> StartedServer:
+        """Start a server, in the loop's thread or another. Raises UsageError, also while all servers end."""
+        if self._is_closing:
+            raise UsageError("the session ends")
+        started_server = started(server, self._starter, self._temporary[server.name], self._hurry)
+        self._started.append(started_server)
+        return started_server
 
     def _start_processes(self) -> None:
         """Start the processes, before the SDK is loaded, so that both happen at the same time."""
@@ -235,7 +261,7 @@ class McpServers:
                 if not self._starter.has(name):
                     server.note(f"the variable {name}, which it is to get, is not set")
             try:
-                self._started.append(started(server, self._starter, self._temporary[server.name], self._hurry))
+                self._start(server)
             except UsageError as error:
                 server.over(str(error))
         self._has_started.set()

@@ -65,11 +65,16 @@ def _check_flags(parser: ArgumentParser) -> None:
     )
 
 
+def _login_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("name", type=server_name, metavar="NAME", help="the server's name")
+
+
 def _pin_flags(parser: ArgumentParser) -> None:
     parser.add_argument("name", type=server_name, metavar="NAME", help="the server's name")
     parser.add_argument("tool", nargs="?", type=filled, metavar="TOOL", help="one tool (default: all)")
 
 
+_LOGIN = "harness.plugins.mcp.commands.login_command"
 _PIN = later("harness.plugins.mcp.commands.pin_command", "pin_command")
 PLUGIN = Plugin(
     name="mcp",
@@ -104,6 +109,19 @@ PLUGIN = Plugin(
             help="Show what an MCP server says of its tools now, and ask whether to pin it.",
             add_flags=_pin_flags,
             run=_PIN,
+        ),
+        CliCommand(
+            name="mcp login",
+            help="Log in at an MCP server at a URL, in a browser (OAuth 2.1), and keep the tokens.",
+            add_flags=_login_flags,
+            run=later(_LOGIN, "login_command"),
+        ),
+        CliCommand(
+            name="mcp logout",
+            help="Forget the login at an MCP server.",
+            add_flags=_login_flags,
+            run=later(_LOGIN, "logout_command"),
+            is_light=True,
         ),
         CliCommand(
             name="mcp unpin",

@@ -4,6 +4,8 @@
 command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]     # or url = "https://..."
 env = ["GITHUB_TOKEN"]          # variables passed on, by name
 bearer = "VARIABLE"             # of url: the variable that holds the token
+client = "ID"                   # of url: the client that is registered for logins, if it cannot register itself
+client_secret = "VARIABLE"      # of url: the variable that holds the secret of that client
 write = ["."]                   # with command: paths it may write, in addition to its own temporary folder
 network = true                  # with command: whether it may use the network
 seconds = 60                    # time limit of a call
@@ -36,13 +38,15 @@ _FIELDS = {
     "url?": "url",
     "env?": "list of variable",
     "bearer?": "variable",
+    "client?": "filled",
+    "client_secret?": "variable",
     "write?": "list of place",
     "network?": "flag",
     "seconds?": "number above 0, at most 86400",
     "start_seconds?": "number above 0, at most 3600",
     "pinned?": "digest",
 }
-_OF_COMMAND, _OF_URL = ("write", "network", "env"), ("bearer",)
+_OF_COMMAND, _OF_URL = ("write", "network", "env"), ("bearer", "client", "client_secret")
 _VARIABLE = "[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -60,6 +64,10 @@ class ServerDeclaration(Record):
     """Headers for each request to the URL, from `.mcp.json`."""
     bearer: str = ""
     """Name of the environment variable with the token."""
+    client: str = ""
+    """ID of the registered client for logins, or the URL of its metadata. Empty: harness registers itself."""
+    client_secret: str = ""
+    """Name of the environment variable with the secret of that client."""
     write: tuple[str, ...] = ()
     """Folders and files that the server may write, named as in `Effects.granted`."""
     network: bool = False
@@ -79,7 +87,19 @@ class ServerDeclaration(Record):
         """Return the possible secrets sent to the server: its token, and the values in its declaration."""
         values = [value for _, value in (*self.variables, *self.headers)]
         words = [value.rpartition(" ")[2] for _, value in self.headers]  # `Bearer ...`
-        return tuple(value for value in (environment.get(self.bearer, ""), *values, *words) if value)
+        variables = [environment.get(name, "") for name in (self.bearer, self.client_secret)]
+        return tuple(value for value in (*variables, *values, *words) if value)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the server has a URL of this machine."""
+        return is_loopback(urlsplit(self.url).hostname or "")
+
+    @property
+    def takes_login(self) -> bool:
+        """Whether the user may log in at the server: it has a URL, and no token of its own."""
+        names = [name.lower() for name, _ in self.headers]
+        return bool(self.url) and not self.bearer and "authorization" not in names
 
     @property
     def bounds(self) -> ToolBounds | None:
@@ -94,7 +114,7 @@ def shown_command(declaration: ServerDeclaration, redact: Callable[[str], str]) 
 
 def declared_words(name: str, table: Mapping[str, Any]) -> str:
     """Return a line for the prompt about trust: the program or address of an unchecked table, and its variables."""
-    variables = [*_list(table.get("env")), table.get("bearer")]
+    variables = [*_list(table.get("env")), table.get("bearer"), table.get("client_secret")]
     return server_words(name, table, _list(table.get("command")), variables)
 
 
@@ -156,12 +176,13 @@ def _url_problem(url: str) -> str:
         return "must begin with https:// or http:// and name a host"
     if parts.username is not None or parts.password is not None:
         return "must hold no name and no password: put a token into a variable, and name that as `bearer`"
-    if parts.scheme == "http" and not _is_here(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         return "must begin with https:// where it is not on this machine"
     return ""
 
 
-def _is_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address means this machine."""
     return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.[0-9]{1,3}){3}", host))
 
 

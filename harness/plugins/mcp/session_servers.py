@@ -44,6 +44,7 @@ class SessionServers:
             place.workspace,
             pins=pins_folder(place.state),
             redact=place.redactor.redact,
+            learn=place.redactor.learn,
             approver=approver,
             record=self._record,
             outputs=None if outputs is None else OutputFolder(outputs),

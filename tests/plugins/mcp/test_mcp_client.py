@@ -398,17 +398,35 @@ def test_failed_server_is_left_out_with_a_note(tmp_path: Path, table: dict[str, 
         assert scene.report("bad").standing is Standing.FAILED
 
 
-def test_a_server_that_ends_takes_its_tools_along(tmp_path: Path) -> None:
+def test_a_server_that_ends_is_started_again_once_and_then_takes_its_tools_along(tmp_path: Path) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, exit={"echo": 3})}) as scene:
         action, echo = scene.prepared("mcp__srv__echo"), scene.tool("mcp__srv__echo")
         with pytest.raises(ToolError, match="closed its output"):
             scene.output("mcp__srv__echo")
+        with pytest.raises(ToolError, match="closed its output"):
+            scene.output("mcp__srv__echo")
         scene.until(lambda: scene.names() == [])
-        assert "exit code 3" in "\n".join(scene.servers.notes())
+        first, second = scene.servers.notes()
+        assert ("is started again, once" in first, "its tools are gone" in second) == (True, True)
+        methods = [message["method"] for message in seen_by(tmp_path)]
+        assert (methods.count("initialize"), methods.count("tools/call")) == (2, 2)
         with pytest.raises(ToolError):
             echo.run(action, NOTHING)
         with pytest.raises(ToolError, match="is gone"):
             ToolRegistry([echo]).prepare(ToolCall(id="c", name="mcp__srv__echo", arguments="{}"))
+
+
+def test_a_server_that_is_started_again_gets_no_other_tools(tmp_path: Path) -> None:
+    script = scripted(tmp_path, tools=[[tool("end"), ECHO]], exit={"end": 3})
+    with ClientScene(tmp_path, {"srv": script}) as scene:
+        scene.names()
+        path = tmp_path / "script.json"
+        changed = {**json.loads(path.read_text()), "tools": [[tool("end"), tool("echo", "Does something else.")]]}
+        path.write_text(json.dumps(changed))
+        with pytest.raises(ToolError, match="closed its output"):
+            scene.output("mcp__srv__end")
+        scene.until(lambda: scene.names() == ["mcp__srv__end"])
+        scene.until(lambda: "the server changed this tool" in "\n".join(scene.servers.notes()))
 
 
 def test_noise_is_ignored_and_counted_and_stderr_is_kept(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ that schema could keep this process busy forever.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -44,12 +45,14 @@ MOST_LIST_CHARACTERS = 8_000_000
 MOST_ROUNDS = 10
 """Maximum number of rounds of questions in one call (2026-07-28)."""
 MOST_SAID = 20
+NAME = types.Implementation(name="harness", version=__version__)
+"""The name of this client for servers."""
 PAUSE_SECONDS = 0.2
 """Seconds between two rounds of a call without a question."""
 
 _ANY_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
-Transport = Callable[[Callable[[str], None]], "AbstractAsyncContextManager[TransportStreams]"]
-"""Connects to a server. Its argument is called with the reason when no further message will arrive."""
+Transport = Callable[[Callable[[str, bool], None]], "AbstractAsyncContextManager[TransportStreams]"]
+"""Connects to a server. Its argument is called when no further message will arrive, as `Connection.note_end` is."""
 
 
 class Connection:
@@ -57,12 +60,13 @@ class Connection:
 
     def __init__(self, server: ConfiguredServer, transport: Transport, *, asks: bool) -> None:
         """Make a connection over `transport`. `asks`: the server may ask the user."""
-        self._server = server
+        self.server = self._server = server
         self._transport = transport
         self._asks = asks
         self._client: Client | None = None
         self._lost = ""
         """Reason why no further message will arrive."""
+        self._may_come_back = False
         self._changed = anyio.Event()
         self._over = anyio.Event()
         self._calls: list[SentCall] = []
@@ -95,7 +99,9 @@ class Connection:
         if self._lost or reason:
             code = f"it ended with exit code {server.exit_code}" if self._lost and server.exit_code is not None else ""
             last = f"the last that it said: {server.last_words}" if server.last_words else ""
-            server.over("; ".join(part for part in (self._lost or reason, code, last) if part))
+            account = "; ".join(part for part in (self._lost or reason, code, last) if part)
+            if not (self._lost and self._may_come_back and server.begin_again(account)):
+                server.over(account)
 
     def stop(self) -> None:
         """Disconnect. A connection that is not ready yet is cancelled at once."""
@@ -103,10 +109,11 @@ class Connection:
         if self._client is None or not self._server.settled.is_set():
             self._scope.cancel()
 
-    def note_end(self, reason: str) -> None:
-        """Note that no further message will arrive, for `reason`."""
+    def note_end(self, reason: str, may_come_back: bool) -> None:
+        """Note that no further message will arrive, for `reason`. A server that ended by itself may be started again."""
         if not self._over.is_set():
-            self._lost = reason
+            self._lost, self._may_come_back = reason, may_come_back
+            self.server.is_listed.clear()  # new calls wait until the server has been started again, or is gone
         self._over.set()
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
@@ -140,7 +147,7 @@ class Connection:
             self._transport(self.note_end),
             mode="auto",
             cache=None,
-            client_info=types.Implementation(name="harness", version=__version__),
+            client_info=NAME,
             elicitation_callback=self._elicited if self._asks else None,
             sampling_callback=None,
             list_roots_callback=None,
@@ -341,6 +348,13 @@ class _Pause:
 
     def __exit__(self, *_: object) -> None:
         self._scope.deadline = anyio.current_time() + self._seconds_left
+
+
+def keep_sdk_quiet() -> None:
+    """Keep the SDK's log, which quotes a server's messages, off the terminal."""
+    logger = logging.getLogger("mcp")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
 
 
 def words_of(error: BaseException) -> str:

@@ -1,14 +1,17 @@
 """The HTTP client for servers at a URL. It sends the token in a header, and limits the size of answers.
 
-It follows no redirects. The SDK follows a redirect only to the same scheme, host and port.
+It follows no redirects. The SDK follows a redirect only to the same scheme, host and port. Other hosts, as for a login,
+are reached by https alone, so that a server cannot point at an unencrypted service of this machine or its network.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from urllib.parse import urlsplit
 
 import httpx2
 
+from harness.plugins.mcp.server_declaration import is_loopback
 from harness.process.json_rpc import MOST_LINE_BYTES
 
 CONNECT_SECONDS = 10.0
@@ -42,13 +45,38 @@ class BoundedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def http_client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClient:
-    """Return the HTTP client for one server. `seconds` is the time limit of its calls."""
+class RefusedHost(httpx2.RequestError):
+    """Raised instead of a request to an address that a server may not name."""
+
+
+def http_client(
+    headers: Mapping[str, str],
+    seconds: float,
+    url: str,
+    auth: httpx2.Auth | None = None,
+    watch: Callable[[httpx2.Response], None] = lambda _: None,
+) -> httpx2.AsyncClient:
+    """Return the HTTP client for the server at `url`. `seconds` is the time limit of its calls.
+
+    `watch` is called with each response. Requests raise TooMuch and RefusedHost.
+    """
+    is_here = is_loopback(urlsplit(url).hostname or "")
+
+    async def check_host(request: httpx2.Request) -> None:
+        is_sealed = request.url.scheme == "https"
+        if not is_sealed and not (is_here and request.url.scheme == "http" and is_loopback(request.url.host)):
+            raise RefusedHost(f"{request.url.copy_with(query=None)} is not reached by https", request=request)
+
+    async def take_response(response: httpx2.Response) -> None:
+        watch(response)
+        await _bound(response)
+
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **headers},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(SILENT_SECONDS, seconds)),
         follow_redirects=False,
-        event_hooks={"response": [_bound]},
+        event_hooks={"request": [check_host], "response": [take_response]},
+        auth=auth,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -11,25 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+import httpx2
 from anyio.from_thread import BlockingPortal
 from mcp.client.streamable_http import streamable_http_client
 
 from harness.actions import JsonValue
-from harness.errors import ToolError
-from harness.plugins.mcp.client.connection import Connection
+from harness.errors import ToolError, UsageError
+from harness.plugins.mcp.client.connection import Connection, keep_sdk_quiet
 from harness.plugins.mcp.client.http_client import http_client
+from harness.plugins.mcp.client.oauth import REFUSED, StoredLoginAuth
 from harness.plugins.mcp.client.standard_streams import standard_streams
 from harness.plugins.mcp.configured_server import ConfiguredServer
+from harness.plugins.mcp.logins import LoginFile
 from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.plugins.mcp.started_server import StartedServer
 from harness.process.json_rpc import MOST_LINE_BYTES
+from harness.record import Record
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
+GONE = 404
+"""Status with which a server answers a request of a session that it ended."""
 REAP_SECONDS = 5.0
 """Seconds between reapings of ended processes, including orphans of a server."""
 LET_GO = CallOutcome(error="the server was let go")
+
+
+class ServerLinks(Record):
+    """The functions of a session by which the loop reaches servers."""
+
+    headers: Callable[[ConfiguredServer], Mapping[str, str]]
+    """Returns the headers for requests to a server's URL."""
+    login: Callable[[ConfiguredServer], LoginFile | None]
+    """Returns the file of the login at a server. `None` if it takes no login."""
+    learn: Callable[[str], None]
+    """Receives each secret of a login, so that it is masked."""
+    start: Callable[[ConfiguredServer], StartedServer]
+    """Starts a server again. Raises UsageError."""
 
 
 class ServersAtWork:
@@ -69,42 +87,42 @@ class ServersAtWork:
 
 
 def keep_at_work(
-    started: Sequence[StartedServer],
-    headers: Callable[[ConfiguredServer], Mapping[str, str]],
-    *,
-    asks: bool,
-    opened: Callable[[ServersAtWork], None],
+    started: Sequence[StartedServer], links: ServerLinks, *, asks: bool, opened: Callable[[ServersAtWork], None]
 ) -> None:
-    """Run the loop until it is stopped.
-
-    `headers` returns the headers for requests to a server's URL. `opened` receives the access to the loop.
-    """
-    logger = logging.getLogger("mcp")  # keeps the SDK's log, which quotes a server's messages, off the terminal
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    anyio.run(partial(_keep, started, headers, asks=asks, opened=opened))
+    """Run the loop until it is stopped. `opened` receives the access to the loop."""
+    keep_sdk_quiet()
+    anyio.run(partial(_keep, started, links, asks=asks, opened=opened))
 
 
 async def _keep(
-    started: Sequence[StartedServer],
-    headers: Callable[[ConfiguredServer], Mapping[str, str]],
-    *,
-    asks: bool,
-    opened: Callable[[ServersAtWork], None],
+    started: Sequence[StartedServer], links: ServerLinks, *, asks: bool, opened: Callable[[ServersAtWork], None]
 ) -> None:
     over = anyio.Event()
-    connections = {}
-    for started_server in started:
+
+    def connection_to(started_server: StartedServer) -> Connection:
+        server = started_server.server
         transport = (
-            partial(_by_streams, started_server)
-            if started_server.is_process
-            else partial(_by_http, started_server.server, headers)
+            partial(_by_streams, started_server) if started_server.is_process else partial(_by_http, server, links)
         )
-        connections[started_server.server.name] = Connection(started_server.server, transport, asks=asks)
+        return Connection(server, transport, asks=asks)
+
+    async def keep(connection: Connection) -> None:
+        await connection.keep()
+        server = connection.server
+        if server.is_begun_again and not over.is_set():
+            try:
+                again = connections[server.name] = connection_to(await anyio.to_thread.run_sync(links.start, server))
+            except UsageError as error:
+                server.over(str(error))
+            else:
+                if not over.is_set():
+                    await again.keep()
+
+    connections = {started_server.server.name: connection_to(started_server) for started_server in started}
     async with BlockingPortal() as portal, anyio.create_task_group() as tasks:
         opened(ServersAtWork(portal, connections, over.set))
-        for connection in connections.values():
-            tasks.start_soon(connection.keep)
+        for connection in [*connections.values()]:
+            tasks.start_soon(keep, connection)
         reaping = anyio.CancelScope()
         tasks.start_soon(_reap, started, reaping)
         await over.wait()
@@ -122,7 +140,9 @@ async def _reap(started: Sequence[StartedServer], scope: anyio.CancelScope) -> N
 
 
 @asynccontextmanager
-async def _by_streams(started_server: StartedServer, on_end: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
+async def _by_streams(
+    started_server: StartedServer, on_end: Callable[[str, bool], None]
+) -> AsyncIterator[TransportStreams]:
     """Communicate with a server process during the block. Then end it, with all processes that it started."""
     try:
         async with standard_streams(
@@ -136,15 +156,32 @@ async def _by_streams(started_server: StartedServer, on_end: Callable[[str], Non
 
 @asynccontextmanager
 async def _by_http(
-    server: ConfiguredServer,
-    headers: Callable[[ConfiguredServer], Mapping[str, str]],
-    on_end: Callable[[str], None],  # noqa: ARG001 - requests fail by themselves when the server has ended
+    server: ConfiguredServer, links: ServerLinks, on_end: Callable[[str, bool], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Communicate with a server at a URL during the block."""
+    """Communicate with a server at a URL during the block. A refusal of the login ends the connection."""
+    url, seconds = server.declaration.url, server.declaration.seconds
+
+    def wants_login(is_scope_too_small: bool) -> None:
+        if is_scope_too_small and server.is_listed.is_set():
+            server.note(f"a call was refused: {server.login_words}, with more rights than the last one gave")
+        else:
+            on_end(server.login_words, False)
+
+    def watch(response: httpx2.Response) -> None:
+        if response.status_code == REFUSED and auth is None:
+            on_end(server.login_words, False)
+        elif response.status_code == GONE and is_of_session(response.request):
+            on_end("it ended the session", True)
+
+    file = links.login(server)
+    auth = None if file is None else StoredLoginAuth(file, url, links.learn, wants_login)
     async with (
-        http_client(headers(server), server.declaration.seconds) as client,
-        streamable_http_client(
-            server.declaration.url, http_client=client, max_sse_event_size=MOST_LINE_BYTES
-        ) as streams,
+        http_client(links.headers(server), seconds, url, auth, watch) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MOST_LINE_BYTES) as streams,
     ):
         yield streams
+
+
+def is_of_session(request: httpx2.Request) -> bool:
+    """Return whether a request sends a message within a session, which a server may end."""
+    return request.method == "POST" and "mcp-session-id" in request.headers

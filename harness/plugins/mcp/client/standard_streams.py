@@ -23,6 +23,7 @@ from harness.process.piped_process import PipedProcess
 BLOCK_BYTES = 1 << 16
 MOST_UNSENT = 100
 """Maximum number of messages in the queue for a server that does not read."""
+CLOSED = "it closed its output"
 MOST_NOISE = 10_000
 """Maximum number of lines that are not messages. After that, the server counts as broken."""
 
@@ -32,11 +33,11 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @asynccontextmanager
 async def standard_streams(
-    process: PipedProcess, errors: int, server: ConfiguredServer, on_end: Callable[[str], None]
+    process: PipedProcess, errors: int, server: ConfiguredServer, on_end: Callable[[str, bool], None]
 ) -> AsyncIterator[Streams]:
     """Read and write a server's messages during the block. `errors` is the file descriptor of its stderr.
 
-    `on_end` is called with the reason when no further message will arrive.
+    `on_end` is called when no further message will arrive, with the reason and whether the server ended by itself.
     """
     for descriptor in (process.input, process.output, errors):
         os.set_blocking(descriptor, False)
@@ -46,7 +47,8 @@ async def standard_streams(
     async def read() -> None:
         async with into:
             try:
-                on_end(await _read(process.output, server, into))
+                reason = await _read(process.output, server, into)
+                on_end(reason, reason == CLOSED)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass  # the session is over
 
@@ -73,7 +75,7 @@ async def _read(descriptor: int, server: ConfiguredServer, into: MemoryObjectSen
             return _too_long()
         if server.noise > MOST_NOISE:
             return f"it wrote more than {MOST_NOISE} lines that are no messages"
-    return "it closed its output"
+    return CLOSED
 
 
 def _too_long() -> str:
