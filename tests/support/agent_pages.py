@@ -100,7 +100,7 @@ def _answers(agent: GuardedAgent) -> str:
     else:
         asked = (_said(agent.ask("why", None)), f"it asks at its terminal, or waits {waits}")
     block = agent.block("why")
-    ends = "its turn ends" if "continue" in block.stdout else "its turn goes on"
+    ends = "its turn ends" if "continue" in block.stdout and block != agent.deny("why") else "its turn goes on"
     rows = (
         ("auto", _said(agent.allow(None)), "it runs the call"),
         ("confirm", *asked),

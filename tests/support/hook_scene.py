@@ -119,7 +119,7 @@ def word_of(reply: HookAnswer) -> str:
         return "silence"
     said = json.loads(reply.stdout)
     word = str(said["hookSpecificOutput"]["permissionDecision"])
-    return "block" if said.get("continue") is False else word
+    return "block" if said.get("continue") is False and "reason" not in said else word  # Qwen says it of each refusal
 
 
 def _no_heads(log: ActionLog, closed: bool) -> None:

@@ -222,15 +222,16 @@ class AgentSession:
         return next((call for call in self.open if call.number == number), None)
 
     def record_yes(self, call: OpenCall) -> OpenCall:
-        """Record the user's approval at the agent's prompt, and the intent. Return the updated call.
+        """Record the approval of the agent, and the intent. Return the updated call.
 
-        The approval is inferred from the run of the call, so the recorded waiting time is an upper bound.
+        It is inferred from the run of the call, so the recorded waiting time is an upper bound. A person may have given it,
+        or another hook or a setting of the agent: it counts as the client's.
         """
         records, step = CallRecords(self.log), self.log.last_step(call.number)
         agent = os.path.basename(self.folder).partition("-")[0]
         if step == "approval_asked":  # else an interrupted process has recorded it already
             waited = max(0, time.monotonic_ns() - call.asked_ns) / 1e9
-            records.record_approval(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
+            records.record_approval(call.proposal, Approval(answer=Answer.YES, by="client", who=agent), waited, 0)
         if step != "intent":
             records.intended(call.intent or {})
         approved = replace(call, intent=None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
 
 _WAITS = "wait_for_previous"
 """An argument of every tool: whether the call starts after the other calls of its turn."""
@@ -121,6 +121,11 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return as_json({"decision": "allow", "hookSpecificOutput": output})
 
 
+def _deny(reason: str) -> HookAnswer:
+    # Before the reason of an exit code, it prints twice that the hook failed.
+    return as_json({"decision": "deny", "reason": reason.strip() or "refused by harness"})
+
+
 def _block(reason: str) -> HookAnswer:
     return as_json({"decision": "deny", "reason": reason, "continue": False, "stopReason": reason})
 
@@ -138,7 +143,7 @@ AGENT = GuardedAgent(
     tools=TOOLS,
     event_of=_event_of,
     allow=_allow,
-    deny=refusal,
+    deny=_deny,
     block=_block,
     # It supports `ask`, but waits forever if no user is there.
     rewrites=lambda event, environment: True,  # noqa: ARG005

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.plugins.agents.claude import TOOLS as OF_CLAUDE
-from harness.plugins.agents.claude import ask, event_of
+from harness.plugins.agents.claude import event_of
 from harness.plugins.agents.event import HookEvent, needed, table
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
 from harness.record import replace
 
 _THROUGH = "tool_call"
@@ -83,6 +83,27 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return HookAnswer()
 
 
+def _deny(reason: str) -> HookAnswer:
+    return _decision("deny", reason.strip() or "refused by harness", decision="deny")
+
+
+def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    if arguments is not None:
+        raise ValueError("Qwen Code takes no other arguments from a hook")
+    return _decision("ask", reason)
+
+
+def _decision(word: str, reason: str, **more: JsonValue) -> HookAnswer:
+    # The `allow` of any other hook voids a decision, and an exit code. It does not void `continue: false`, which Qwen reads
+    # only then: so the call does not run, and the turn goes on.
+    output: JsonValue = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": word,
+        "permissionDecisionReason": reason,
+    }
+    return as_json({**more, "reason": reason, "continue": False, "stopReason": reason, "hookSpecificOutput": output})
+
+
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
@@ -97,9 +118,10 @@ AGENT = GuardedAgent(
     tools=TOOLS,
     event_of=_event_of,
     allow=_allow,
-    deny=refusal,
-    block=refusal,
-    ask=ask,
+    deny=_deny,
+    block=_deny,
+    fail=_deny,
+    ask=_ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     own_places=_own_places,
     settings=SettingsFile(

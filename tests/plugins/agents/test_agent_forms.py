@@ -76,7 +76,7 @@ def test_every_agent_has_a_row_for_each_answer() -> None:
 def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
     reply = agent_named(name).deny("  ")
     assert "refused by harness" in (reply.stderr or reply.stdout)
-    assert reply.code == 2 or re.search(r'"permission(Decision)?": "deny"', reply.stdout)
+    assert reply.code == 2 or re.search(r'"(permissionDecision|permission|decision)": "deny"', reply.stdout)
 
 
 @all_rows(

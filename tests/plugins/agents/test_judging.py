@@ -230,6 +230,7 @@ def test_time_of_an_unseen_approval_at_the_agent_is_recorded(tmp_path: Path) -> 
     state.write_text(json.dumps(held))
     scene.event("PostToolUse", "Edit", edit, tool_response={})
     (answered,) = (record for record in scene.records() if record["kind"] == "approval_answered")
+    assert (answered["by"], answered["who"]) == ("client", "claude")
     assert isinstance(answered["seconds"], float)
     assert answered["seconds"] >= 16
 
