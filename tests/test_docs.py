@@ -519,7 +519,7 @@ def test_every_variable_that_the_command_line_reads_is_documented() -> None:
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
         )
     documented = code(section("docs/getting-started.md", "Environment variables"))
-    of_others = {"HOME", "PATH", "TERM", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_TMPDIR", "COPILOT_HOME"}
+    of_others = {"CI", "HOME", "PATH", "TERM", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_TMPDIR", "COPILOT_HOME"}
     of_others |= {"QWEN_PROJECT_DIR"}
     assert read_there - of_others == {name for name in documented if name.isupper()}
 

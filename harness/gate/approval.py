@@ -31,6 +31,8 @@ class Approval(Record):
     """Name that a client or an approver gave."""
     words: str = ""
     """The person's words with a yes or no, or the reason for NOBODY. They reach the model."""
+    may_retry: bool = False
+    """With NOBODY: whether someone may answer when the model makes the same call again."""
     arguments: str = ""
     """With EDIT: the arguments of the replacement call, as JSON text."""
     scope: GrantScope | None = None
@@ -72,9 +74,9 @@ def check_approval(approval: object) -> None:
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 
-def nobody(reason: str = "") -> Approval:
+def nobody(reason: str = "", *, may_retry: bool = False) -> Approval:
     """Return the approval for an absent user, with the answer NOBODY."""
-    return Approval(answer=Answer.NOBODY, by="nobody", words=reason)
+    return Approval(answer=Answer.NOBODY, by="nobody", words=reason, may_retry=may_retry)
 
 
 class Approver(Protocol):

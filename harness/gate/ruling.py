@@ -20,6 +20,7 @@ from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
 
 NO_DETOUR = "Do not retry this call as it is, and do not get at what was refused another way."
+NO_OTHER_WAY = "Do not get at what was refused another way."
 
 
 class _Seal:
@@ -151,7 +152,7 @@ def refusal_text(
         text = f"{word} by {approval.whose}{words} Part: `{part}`."
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
-    return f"{text} {NO_DETOUR}"
+    return f"{text} {NO_OTHER_WAY if approval is not None and approval.may_retry else NO_DETOUR}"
 
 
 def _without_packaged_folder(facet: FacetVerdict) -> tuple[str, str]:

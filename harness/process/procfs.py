@@ -25,6 +25,8 @@ class Process(Record):
     parent: int
     group: int
     session: int
+    terminal: int
+    """Device number of its controlling terminal. 0 if it has none."""
     threads: int
     started: int
     """Start time in clock ticks since boot. Together with the number it identifies a process uniquely."""
@@ -49,6 +51,7 @@ def process(pid: int) -> Process | None:
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
+        terminal=int(fields[4]),
         threads=int(fields[17]),
         started=int(fields[19]),
     )

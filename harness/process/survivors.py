@@ -233,5 +233,13 @@ def _process_of(number: int) -> Process | None:
         return None
     state = "S" if end is None else "Z"
     return Process(
-        pid=number, name=HIDDEN, state=state, parent=os.getpid(), group=group, session=session, threads=1, started=0
+        pid=number,
+        name=HIDDEN,
+        state=state,
+        parent=os.getpid(),
+        group=group,
+        session=session,
+        terminal=0,
+        threads=1,
+        started=0,
     )

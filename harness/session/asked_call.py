@@ -28,7 +28,7 @@ _PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
 
 
 class AskedCall(Record):
-    """A call that the user must decide on, and its origin. The fields are those of WaitingQuestion."""
+    """A call that the user must decide on, and its origin. The fields are those of WaitingQuestion, but for the last two."""
 
     agent: str
     session: str
@@ -40,6 +40,10 @@ class AskedCall(Record):
     verdict: Verdict
     offer: Callable[[], Offer | str]
     """Returns the grant that can be offered, or the reason why there is none."""
+    is_attended: bool = False
+    """Whether a person may be there to begin `harness approve`. Then the question waits a minute for that."""
+    has_waited: bool = False
+    """Whether a question of this session has waited in vain for someone to answer. Then this one need not."""
 
 
 class HookParts(Record):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 WAITS_SECONDS = 300.0
 """Seconds that a question waits: half of an agent's wait for its hook."""
+UNHEARD_SECONDS = 60.0
+"""Seconds that a question waits for `harness approve` to begin, if a person seems to be there."""
 LOOK_SECONDS = 0.1
 """Seconds between a hook's checks for its answer."""
 MOST_BYTES = 4_000_000
@@ -46,6 +48,8 @@ OLD_SECONDS = 3600.0
 
 _WAY = "the person can start `harness approve` in another terminal, and then have you try again"
 NOBODY_LISTENS = f"nobody is there to ask: {_WAY}"
+NOBODY_CAME = f"nobody answered within a minute: {_WAY}"
+NOT_YET = "nobody has started `harness approve` yet"
 TOO_LARGE = "the call is too large to be shown in another terminal"
 IN_TIME = "nobody answered in time"
 LEFT = f"`harness approve` ended without an answer: {_WAY}"
@@ -74,16 +78,19 @@ class WaitingList:
         folder: str,
         *,
         seconds: float = WAITS_SECONDS,
+        unheard_seconds: float | None = None,
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Keep the folder, which need not exist yet, and the seconds that a question waits.
 
+        `unheard_seconds` are those that it waits for a process to listen; `None` if nobody would start one.
         `clock_stopped` pauses the time limit on the hook's own work while the user reads.
         """
         self._folder = folder
         self._seconds = seconds
+        self._unheard_seconds = unheard_seconds
         self._clock_stopped = clock_stopped
         self._monotonic = monotonic
         self._sleep = sleep
@@ -91,10 +98,10 @@ class WaitingList:
     # Methods for a hook
 
     def ask(self, asked_call: AskedCall) -> Approval:
-        """Ask the listening process and return its answer, or NOBODY at once if none listens. Raises OSError."""
+        """Ask the listening process and return its answer, or NOBODY if none listens in time. Raises OSError."""
         question = self.put(replace(asked_call, offer=lambda: _without_programs(asked_call.offer())))
         if isinstance(question, str):
-            return nobody(question)
+            return nobody(question, may_retry=question is NOT_YET)
         with self._clock_stopped():
             try:
                 while (approval := question.look()) is None:
@@ -105,14 +112,24 @@ class WaitingList:
 
     def put(self, asked_call: AskedCall) -> ListedQuestion | str:
         """Add a question to the list and return it, or a reason if no process listens or it is too large. Raises OSError."""
-        if not self.is_heard():
+        unheard_seconds = 0.0 if self.is_heard() else self._unheard_seconds
+        if unheard_seconds is None:
             return NOBODY_LISTENS
+        if not unheard_seconds and not self.is_heard():
+            return NOT_YET
         offer = asked_call.offer()
         data = self._packed(asked_call, offer)
         if len(data) > MOST_BYTES:
             return TOO_LARGE
+        make_private(self._folder)
         return ListedQuestion(
-            self._folder, data, offer, self._monotonic() + self._seconds, self.is_heard, self._monotonic
+            self._folder,
+            data,
+            offer,
+            self._monotonic() + self._seconds,
+            self.is_heard,
+            self._monotonic,
+            unheard_end=self._monotonic() + unheard_seconds,
         )
 
     def is_heard(self) -> bool:
@@ -256,13 +273,20 @@ class ListedQuestion:
         end: float,
         is_heard: Callable[[], bool],
         monotonic: Callable[[], float],
+        *,
+        unheard_end: float,
     ) -> None:
-        """Add the question to the list, to be answered before `end` (monotonic seconds). Raises OSError."""
+        """Add the question to the list, to be answered before `end` (monotonic seconds). Raises OSError.
+
+        It waits for a process to listen until `unheard_end`.
+        """
         self._question = question
         self._offer = offer
         self._end = end
         self._is_heard = is_heard
         self._monotonic = monotonic
+        self._unheard_end = unheard_end
+        self._was_heard = is_heard()
         name = os.urandom(8).hex()
         self._draft_place, self._place = os.path.join(folder, f".{name}"), os.path.join(folder, name)
         os.mkdir(self._draft_place, 0o700)
@@ -281,7 +305,13 @@ class ListedQuestion:
             return self._take_answer("")
         if self._monotonic() >= self._end:
             return self._take_answer(IN_TIME)
-        return None if self._is_heard() else self._take_answer(LEFT)
+        if self._is_heard():
+            self._was_heard = True
+        elif self._was_heard:
+            return self._take_answer(LEFT)
+        elif self._monotonic() >= self._unheard_end:
+            return self._take_answer(NOBODY_CAME)
+        return None
 
     def withdraw(self) -> None:
         """Remove the question from the list. May be called again."""
@@ -298,7 +328,7 @@ class ListedQuestion:
         except FileExistsError:
             data = read_small(path, MOST_ANSWER_BYTES)
         else:
-            return nobody(reason)
+            return nobody(reason, may_retry=reason in (LEFT, NOBODY_CAME))
         try:
             return _approval_from(json.loads(data or b""), os.path.basename(self._place), self._question, self._offer)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

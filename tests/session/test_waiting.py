@@ -27,7 +27,18 @@ from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.session.asked_call import AskedCall
 from harness.session.question_file import QuestionError, WaitingQuestion, packed, unpacked
-from harness.session.waiting import IN_TIME, LEFT, NO_ANSWER, NO_PROGRAMS, NOBODY_LISTENS, Waiting, WaitingList
+from harness.session.waiting import (
+    IN_TIME,
+    LEFT,
+    LOOK_SECONDS,
+    NO_ANSWER,
+    NO_PROGRAMS,
+    NOBODY_CAME,
+    NOBODY_LISTENS,
+    NOT_YET,
+    Waiting,
+    WaitingList,
+)
 from harness.terminal.question import Question, question_rows
 from harness.terminal.question_help import facet_rows, fact_rows
 from harness.text.visible import visible
@@ -46,14 +57,19 @@ class Played:
         self.about = about or command(str(folder / "w"), "touch made")
         self.listener = WaitingList(str(folder / "approve"))
         self.play: Callable[[Waiting], None] = lambda _: None
+        self.play_next: Callable[[], None] | None = None
         self.now = 0.0
         self.waited = 0
         self.seen: Waiting | None = None
 
-    def ask(self) -> Approval:
+    def ask(self, unheard_seconds: float | None = None) -> Approval:
         """Ask, and return what came of it."""
         list_of_hook = WaitingList(
-            str(self.folder / "approve"), seconds=SECONDS, monotonic=lambda: self.now, sleep=self._pass_time
+            str(self.folder / "approve"),
+            seconds=SECONDS,
+            unheard_seconds=unheard_seconds,
+            monotonic=lambda: self.now,
+            sleep=self._pass_time,
         )
         about = self.about
         return list_of_hook.ask(
@@ -90,6 +106,8 @@ class Played:
 
     def _pass_time(self, seconds: float) -> None:
         self.waited += 1
+        if self.play_next is not None:
+            self.play_next()
         if self.seen is None:
             (self.seen,) = self.listener.all()
             self.play(self.seen)
@@ -103,6 +121,39 @@ def test_hook_does_not_wait_without_a_listener(tmp_path: Path) -> None:
     with played.listener.listening():
         pass
     assert (played.ask().words, played.left()) == (NOBODY_LISTENS, [])
+
+
+def test_question_waits_a_while_for_a_listener_if_a_person_is_there(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    assert played.ask(2.0) == Approval(answer=Answer.NOBODY, by="nobody", words=NOBODY_CAME, may_retry=True)
+    assert played.now == pytest.approx(2.0, abs=LOOK_SECONDS)
+    assert played.left() == []
+    assert played.ask(0.0) == Approval(answer=Answer.NOBODY, by="nobody", words=NOT_YET, may_retry=True)
+
+
+def test_listener_that_comes_later_answers_in_the_usual_time(tmp_path: Path) -> None:
+    played, going = Played(tmp_path), ExitStack()
+
+    def come(waiting: Waiting) -> None:
+        going.enter_context(played.listener.listening())
+        played.now = SECONDS - 1
+        played.listener.answer(waiting, YES)
+
+    played.play = come
+    with going:
+        assert played.ask(2.0) == YES
+
+
+def test_question_ends_when_a_listener_that_came_later_leaves(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    coming = ExitStack()
+
+    def come(waiting: Waiting) -> None:
+        coming.enter_context(played.listener.listening())
+        played.play_next = coming.close
+
+    played.play = come
+    assert played.ask(2.0) == Approval(answer=Answer.NOBODY, by="nobody", words=LEFT, may_retry=True)
 
 
 @all_rows("given", [YES, NO, Approval(answer=Answer.STOP, by="person")], ids=lambda given: given.answer.value)
@@ -183,7 +234,7 @@ def test_a_question_is_refused_when_the_last_who_listened_is_gone(others: bool, 
     going.enter_context(WaitingList(str(tmp_path / "approve")).listening())
     with played.listener.listening() if others else nullcontext():
         played.play = lambda _: going.close()
-        assert played.ask() == Approval(answer=Answer.NOBODY, by="nobody", words=why)
+        assert played.ask() == Approval(answer=Answer.NOBODY, by="nobody", words=why, may_retry=why is LEFT)
 
 
 def test_a_grant_of_exactly_this_comes_with_a_yes_and_none_of_a_program_is_offered(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class Program:
             "XDG_STATE_HOME": str(self.state),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "LANG": "C.UTF-8",
+            "CI": "1",  # else a question of an agent would wait for the person who runs the tests
             "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",  # the test terminal answers no questions about its cursor
         }

@@ -109,6 +109,8 @@ class AgentSession:
         self.policy_sha256 = ""
         self.has_namespaces = False
         """Whether this machine gave commands namespaces when that was tried. `harness exec` tries it again."""
+        self.has_waited = False
+        """Whether the last question of this session waited in vain for someone to answer with `harness approve`."""
         self.latch = ""
         """Reason to refuse every further call of this session. Empty before a hard block."""
         self.state = GateState()
@@ -264,6 +266,7 @@ class AgentSession:
         self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
         self.workspace, self.policy_sha256 = str(stored["workspace"]), str(stored["policy_sha256"])
         self.latch, self.has_namespaces = str(stored["latch"]), stored.get("has_namespaces") is True
+        self.has_waited = stored.get("has_waited") is True
         unseen = tuple((str(unseen_path), str(diff)) for unseen_path, diff in _pairs(stored["unseen"]))
         self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
         self.grants = tuple(map(_grant, map(_fields, _list(stored["grants"]))))
@@ -345,6 +348,7 @@ class AgentSession:
             "policy_sha256": self.policy_sha256,
             "latch": self.latch,
             "has_namespaces": self.has_namespaces,
+            "has_waited": self.has_waited,
             "proposed": self.state.proposed,
             "unseen": [list(entry) for entry in self.state.unseen],
             "grants": [*filter(None, map(_kept_grant, self.grants))],

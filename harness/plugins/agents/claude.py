@@ -55,7 +55,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         ignores=("pattern", "type", "output_mode", "-i", "-n", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
     ),
     "WebFetch": ForeignTool(kind=ForeignKind.FETCH, takes={"url": "url"}, ignores=("prompt", "offset"), needs=("url",)),
-    "Skill": ForeignTool(kind=ForeignKind.INWARD, does_more=may_run_commands),
+    "Skill": ForeignTool(kind=ForeignKind.INWARD, takes={"skill": "skill"}, does_more=may_run_commands),
     **dict.fromkeys(
         (
             "Agent", "Task", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "ToolSearch",

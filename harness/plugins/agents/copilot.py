@@ -53,6 +53,7 @@ TOOLS: Mapping[str, ForeignTool] = {
     ),
     "sql": ForeignTool(
         kind=ForeignKind.INWARD,
+        takes={"query": "query"},
         does_more=lambda event: _LEAVES_DATABASE.search(str(event.arguments.get("query"))) is not None,
     ),
     **dict.fromkeys(

@@ -27,6 +27,7 @@ from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
 from harness.paths import is_within, short_place
 from harness.plugins.agents.agent_session import AgentSession, OpenCall
+from harness.plugins.agents.attendance import is_attended
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.foreign_tools import foreign_tool
@@ -227,8 +228,11 @@ class JudgedCall:
                 action=action,
                 verdict=verdict,
                 offer=lambda: gate.grants.offer(action, verdict),
+                is_attended=is_attended(self._parts.environment, os.getpid()),
+                has_waited=self._session.has_waited,
             )
         )
+        self._session.has_waited = approval.may_retry
         self._refused_by_person = approval.answer not in (Answer.YES, Answer.NOBODY)
         return approval
 

@@ -28,6 +28,7 @@ BURST_SECONDS, BURST = 10.0, 3
 """A burst is at least BURST approvals within BURST_SECONDS."""
 _DETOURS = (
     " Do not retry this call as it is, and do not get at what was refused another way.",
+    " Do not get at what was refused another way.",
     " Do not retry this call, and do not seek the same effect another way.",  # in older logs
     " The run stops here.",
 )

@@ -175,9 +175,11 @@ def hook_parts(
         return grant_store.read().grants, grant_store
 
     def ask(call: AskedCall) -> Approval:
-        from harness.session.waiting import WaitingList
+        from harness.session.waiting import UNHEARD_SECONDS, WaitingList
 
-        return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(call)
+        seconds = (0.0 if call.has_waited else UNHEARD_SECONDS) if call.is_attended else None
+        waiting_list = WaitingList(state.waiting, unheard_seconds=seconds, clock_stopped=clock_stopped, sleep=pause)
+        return waiting_list.ask(call)
 
     def checks(workspace: Workspace) -> CallChecks:
         from harness.session.extensions.hooks_here import hooks_here
