@@ -64,7 +64,7 @@ class CommandLine:
     def uses_environment(self, part: str, state: ShellState) -> None:
         """Note a part that uses or prints variables of the environment. In an environment of others, it is opaque."""
         if not self._own_environment:
-            self.add_opaque("it takes variables of the environment, which may hold keys", part, state)
+            self.add_opaque("variables that may hold keys", part, state)
 
     def expanded_words(self, words: Sequence[Word], expander: Expander) -> list[str]:
         """Return bash's expansion of several words. bash runs every `$( )` in them before it matches patterns."""

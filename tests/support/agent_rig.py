@@ -121,6 +121,8 @@ class AgentRig:
         self._keys = keys or {}
         self._records = records
         self.folder = folder
+        self.variables: Mapping[str, str] = {}
+        """Further variables that the agent finds."""
         self.program = folder / "python" / "bin" / "python"
         self.start = AGENT_STARTS[agent]
         self.home = folder / "home"
@@ -146,6 +148,7 @@ class AgentRig:
             "SHELL": "/bin/bash",
             "USER": "u",
             "TERM": "xterm-256color",
+            **self.variables,
         }
 
     def harness(self, *words: str) -> subprocess.CompletedProcess[str]:

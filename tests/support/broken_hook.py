@@ -37,12 +37,12 @@ _HEAD = """\
 """
 
 
-def guarded(agent: str, folder: Path) -> AgentRig:
+def guarded(agent: str, folder: Path, policy: str = POLICY) -> AgentRig:
     """Return an agent with our hook, installed as a person does it."""
     rig = AgentRig(agent, folder / "rig", records=False)
-    policy = folder / "policy.toml"
-    policy.write_text(POLICY)
-    done = rig.harness("hook", "install", agent, "--yes", "--policy", str(policy))
+    path = folder / "policy.toml"
+    path.write_text(policy)
+    done = rig.harness("hook", "install", agent, "--yes", "--policy", str(path))
     assert done.returncode == 0, done
     return rig
 

@@ -22,6 +22,8 @@ from harness.redaction.stream import RedactedStream
 _MASKED_KINDS = (stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK)
 _CHUNK = 1 << 20
 """Maximum number of bytes read at once. No pipe holds more (pipe(7), pipe-max-size)."""
+_IDLE_MILLISECONDS = 100
+"""Time without new text after which the beginning of a line is passed on. The lines of stdout and stderr stay whole."""
 _SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -77,6 +79,8 @@ class _MaskedStream:
         # Bytes that are not UTF-8 come out as they went in.
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._text = RedactedStream(redactor)
+        self._line = ""
+        """Masked text that is not written yet, since its line goes on."""
         self._is_open = True
         self._has_pipe = True
         """Whether the pipe is still in the place of the file."""
@@ -105,15 +109,7 @@ class _MaskedStream:
 
     def _pass_on_until(self, stopped: int) -> None:
         try:
-            events = select.poll()
-            events.register(self._reader, select.POLLIN)
-            events.register(stopped, 0)  # tells of its other end
-            is_stopped = False
-            while self._is_open and not is_stopped:
-                ready = dict(events.poll())
-                is_stopped = stopped in ready
-                if self._reader in ready:  # after the end of the command, one read takes all that it printed
-                    self._pass_on()
+            self._pass_on(stopped)
             self._finish()
         except BaseException:
             self._close()  # the command gets SIGPIPE
@@ -121,20 +117,39 @@ class _MaskedStream:
         finally:
             self._done.release()
 
-    def _pass_on(self) -> None:
-        """Read once, and write what need not be held back. At the end of the text, write the rest and close."""
+    def _pass_on(self, stopped: int | None = None) -> None:
+        """Pass text on until its end, or until `stopped` is closed at its other end."""
+        events = select.poll()
+        events.register(self._reader, select.POLLIN)
+        if stopped is not None:
+            events.register(stopped, 0)  # tells of its other end
+        is_stopped = False
+        while self._is_open and not is_stopped:
+            ready = dict(events.poll(_IDLE_MILLISECONDS if self._line else None))
+            is_stopped = stopped in ready
+            if self._reader in ready:  # after the end of the command, one read takes all that it printed
+                self._read()
+            elif not ready:
+                self._write("", whole_lines=False)
+
+    def _read(self) -> None:
+        """Read once, and write the lines that need not be held back. At the end of the text, write the rest and close."""
         data = os.read(self._reader, _CHUNK)
         if data:
-            self._write(self._text.feed(self._decoder.decode(data)))
+            self._write(self._text.feed(self._decoder.decode(data)), whole_lines=True)
         else:
             self._finish()
             self._close()
 
     def _finish(self) -> None:
         """Write the text that is held back."""
-        self._write(self._text.feed(self._decoder.decode(b"", final=True)) + self._text.finish())
+        last = self._text.feed(self._decoder.decode(b"", final=True)) + self._text.finish()
+        self._write(last, whole_lines=False)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, whole_lines: bool) -> None:
+        text = self._line + text
+        end = text.rfind("\n") + 1 if whole_lines and len(text) < _CHUNK else len(text)
+        text, self._line = text[:end], text[end:]
         data = text.encode("utf-8", "surrogateescape")
         while data and self._is_open:
             try:
@@ -166,7 +181,6 @@ class _MaskedStream:
                     with suppress(OSError):  # that of the list itself
                         os.close(int(name))
             os.chdir("/")
-            while self._is_open:
-                self._pass_on()
+            self._pass_on()
         finally:
             os._exit(0)

@@ -6,6 +6,7 @@ Skipped, and says so, where HARNESS_AGENTS names no folder (see test_agents.py).
 from __future__ import annotations
 
 import json
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,35 @@ def test_only_permitted_calls_run(agent: str, tmp_path: Path) -> None:
     outcomes = [record for record in records(rig) if record["kind"] == "outcome" and record["status"] == "ok"]
     seen = {record.get("seen_by", "") for record in outcomes}
     assert ("harness exec" in seen) == (agent in WALLED)
+
+
+KEYS = {"GITHUB_TOKEN": "Gh4xT0keN9vQ2mLp7RsZ", "DB_PASSWORD": "correct-horse-battery"}
+ASK_FOR_KEYS = (
+    "printenv GITHUB_TOKEN",
+    "env",
+    'echo "$DB_PASSWORD $FROM_DOTENV"',
+    "awk 'BEGIN{print ENVIRON[\"GITHUB_TOKEN\"]}'",
+    'cat <<< "$GITHUB_TOKEN"',
+    "cat settings",
+    "git remote -v",
+)
+"""Commands that would show a key to the model. The last two read it from files."""
+
+
+@all_rows("agent", tuple(BEFORE), ids=tuple(BEFORE))
+def test_no_key_of_the_environment_reaches_the_model(agent: str, tmp_path: Path) -> None:
+    rig = guarded(agent, tmp_path, Path(ROOT, "policies", "default.toml").read_text())
+    rig.variables = KEYS
+    (rig.workspace / ".env").write_text("FROM_DOTENV=s3cr3t-of-a-file\n")  # Gemini and Qwen take it up
+    (rig.workspace / "settings").write_text(f"login {KEYS['DB_PASSWORD']}\n")
+    address = f"https://u:{KEYS['GITHUB_TOKEN']}@example.org/x.git"
+    subprocess.run(["git", "remote", "add", "o", address], cwd=rig.workspace, check=True)
+    commands = ASK_FOR_KEYS if agent in WALLED else ASK_FOR_KEYS[:-2]  # nothing of ours masks what Qwen runs
+    said = rig.play([(SHELL[agent](command),) for command in (*commands, "ls")]).results
+    assert "settings" in said[f"call_0-{len(commands)}-0"]
+    for number, command in enumerate(commands):
+        shown = said[f"call_0-{number}-0"]
+        assert not [value for value in (*KEYS.values(), "s3cr3t-of-a-file") if value in shown], (command, shown)
 
 
 def test_calls_of_a_codex_program_are_judged_one_by_one(tmp_path: Path) -> None:
