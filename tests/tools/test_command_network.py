@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from places import ROOT, SUPPORT, shell_word
+from process_scene import wait_until
 from rows import all_rows
 
 from harness.actions import Effects, Enforcement
@@ -256,8 +257,7 @@ def test_killed_harness_leaves_no_processes(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
-    while namespace in set(_namespaces()):
-        time.sleep(0.01)
+    assert wait_until(lambda: namespace not in set(_namespaces()))
 
 
 def _namespaces() -> Iterator[str]:

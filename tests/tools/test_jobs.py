@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from grant_scene import LANDLOCK
 from playing import Playing
+from process_scene import wait_until
 from rows import all_rows
 
 from harness import ActionLog, Agent, ToolRegistry, Workspace
@@ -98,10 +99,14 @@ def test_command_goes_on_until_it_is_stopped(tmp_path: Path, name: str) -> None:
         assert begun.content.startswith("begun\n[dev runs in the background until the session ends")
         assert ("[other calls cannot reach its ports" in begun.content) == (name != "namespaces")
         (tmp_path / "go").touch()
-        text = ""
-        while "gone" not in text:
-            text = calls.call("job", name="dev").content
-        assert text.startswith("gone\n[dev is running, ")
+        texts: list[str] = []
+
+        def is_gone() -> bool:
+            texts.append(calls.call("job", name="dev").content)
+            return "gone" in texts[-1]
+
+        assert wait_until(is_gone)
+        assert texts[-1].startswith("gone\n[dev is running, ")
         assert calls.call("job", name="dev").content.startswith("(no new output)\n[dev is running")
         stopped = calls.call("job", name="dev", action="stop").content
         assert stopped.startswith("(no new output)\n[dev ended: stopped by the model, ")
@@ -166,8 +171,7 @@ def test_later_call_reaches_its_port_and_no_other_loopback(tmp_path: Path) -> No
     with socket.create_server(("127.0.0.1", 0)) as other:
         try:
             calls.begin("dev", f"exec {sys.executable} server.py")
-            while "up" not in calls.jobs.get("dev").output.latest().decode():
-                pass
+            assert wait_until(lambda: b"up" in calls.jobs.get("dev").output.latest())
             look = "head -c 5 < /dev/tcp/127.0.0.1/3000"
             for effects in (WRITER, replace(WRITER, read=(), write=(), granted=(), meets_servers=True)):
                 assert calls.call("bash", effects, command=look).content.startswith("hello\n[exit code 0"), effects
@@ -363,8 +367,7 @@ def test_changes_beside_a_writing_job_name_it(tmp_path: Path) -> None:
         loop = "until test -e go; do sleep 0.05; done; touch between; exec sleep 100000"
         assert changed(command=loop, background=True, name="dev").beside == ("dev",)
         (tmp_path / "w" / "go").touch()
-        while not (tmp_path / "w" / "between").exists():
-            pass
+        assert wait_until((tmp_path / "w" / "between").exists)
         later = changed(command="touch later")
     finally:
         jobs.close()

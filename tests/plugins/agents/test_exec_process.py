@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hook_process import Hooked, exec_words, finished
 from places import shell_word
+from process_scene import wait_until
 from program import Done, Program, made_program
 from rows import all_rows
 
@@ -509,8 +510,7 @@ def test_a_command_ends_with_us(hooked: Hooked) -> None:
     number = int(process.stdout.readline())
     process.send_signal(signal.SIGKILL)
     finished(process)
-    while _is_running(number):
-        os.sched_yield()
+    assert wait_until(lambda: not _is_running(number))
     # Its effect is not known, and another ticket is as good as before.
     assert hooked.outcomes() == {}
     assert hooked.run("true", "c2").code == 0
@@ -528,8 +528,7 @@ def test_writing_command_ends_with_us_and_all_that_it_started(hooked: Hooked) ->
     running += [number for one in running[1:] for number in _children(one)]
     process.send_signal(signal.SIGKILL)
     finished(process)
-    while any(map(_is_running, running)):
-        os.sched_yield()
+    assert wait_until(lambda: not any(map(_is_running, running)))
 
 
 def test_background_process_survives_as_in_the_shell_of_the_agent(hooked: Hooked) -> None:
@@ -537,13 +536,19 @@ def test_background_process_survives_as_in_the_shell_of_the_agent(hooked: Hooked
     seconds = 1_000_000 + os.getpid()
     done = hooked.run(f"touch made; sleep {seconds} > /dev/null 2>&1 < /dev/null & echo")
     assert done.code == 0
-    paths = Path("/proc").glob("[0-9]*/cmdline")
-    (number,) = [int(path.parent.name) for path in paths if _runs(path, b"sleep\0%d\0" % seconds)]
+    numbers: list[int] = []
+
+    def is_found() -> bool:
+        paths = Path("/proc").glob("[0-9]*/cmdline")
+        numbers[:] = [int(path.parent.name) for path in paths if _runs(path, b"sleep\0%d\0" % seconds)]
+        return bool(numbers)
+
+    assert wait_until(is_found)  # the shell may end before it
+    (number,) = numbers
     parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
     is_kept = Path(f"/proc/{parent}/comm").read_text() == "harness-keeper\n"
     os.kill(number, signal.SIGKILL)
-    while _is_running(number) or (is_kept and _is_running(parent)):
-        os.sched_yield()
+    assert wait_until(lambda: not _is_running(number) and not (is_kept and _is_running(parent)))
     assert is_kept == (why_no_namespaces(probe()) == "")
 
 

@@ -252,8 +252,7 @@ def test_example_approver_survives_other_answers_and_restarts(program: Program) 
         with socket.socket(socket.AF_UNIX) as asking:
             asking.connect(str(path))
             asking.sendall(b'{"id": "1"}\n{"id": "1", "withdrawn": true}\n')
-        while not approver.stdout.readline().startswith("withdrawn: "):
-            pass
+        assert any(line.startswith("withdrawn: ") for line in approver.stdout)
         approver.stdin.write("yes\n")
         approver.stdin.flush()
         run(program, "--ask")
