@@ -137,6 +137,10 @@ class UsageError(HarnessError):
     """An invalid command line or environment. The text says what to write instead."""
 
 
+class NoModelError(UsageError):
+    """No model is chosen, or its key or address is missing."""
+
+
 def nearest(word: str, known_words: Iterable[str]) -> str:
     """Return `; did you mean X?` for the known word closest to `word`.
 

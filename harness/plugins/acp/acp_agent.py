@@ -17,8 +17,12 @@ from typing import Any, TypeVar
 from acp import PROTOCOL_VERSION
 from acp.schema import (
     AgentCapabilities,
+    AuthenticateRequest,
+    AuthEnvVar,
+    AuthMethodAgent,
     CancelNotification,
     CloseSessionRequest,
+    EnvVarAuthMethod,
     Implementation,
     InitializeRequest,
     InitializeResponse,
@@ -28,19 +32,22 @@ from acp.schema import (
     NewSessionRequest,
     PromptCapabilities,
     PromptRequest,
+    SessionAdditionalDirectoriesCapabilities,
     SessionCapabilities,
     SessionCloseCapabilities,
     SessionListCapabilities,
     SetSessionModeRequest,
+    TerminalAuthMethod,
 )
 from pydantic import BaseModel, ValidationError
 
 from harness import __version__
 from harness.actions import JsonValue
 from harness.app.commands.mode import Mode
-from harness.errors import HarnessError
+from harness.errors import HarnessError, NoModelError
 from harness.messages import RunResult, StopReason
 from harness.plugins.acp.client_wire import (
+    AUTH_REQUIRED,
     NO_SUCH_SESSION,
     UNKNOWN_METHOD,
     ClientAnswer,
@@ -50,6 +57,7 @@ from harness.plugins.acp.client_wire import (
 from harness.plugins.acp.served_session import ServedSession, session_arguments
 from harness.plugins.acp.stored_sessions import listed_sessions
 from harness.process.json_rpc import LineSplitter, RefusedLine, RpcCode, RpcKind, RpcMessage, read_message
+from harness.session.config.provider import endpoint_of
 from harness.session.config.settings import settings_from
 from harness.session.state import State, current_folder
 from harness.terminal.console import complain
@@ -66,6 +74,17 @@ DRAIN_SECONDS = 2.0
 MOST_SESSIONS = 100
 """Maximum number of open sessions."""
 MOST_NAME = 200
+AUTH_METHODS: list[EnvVarAuthMethod | TerminalAuthMethod | AuthMethodAgent] = [
+    AuthMethodAgent(
+        id="configured",
+        name="A model of your configuration",
+        description="Name a provider and a model in config.toml, or start your editor with a key in its environment.",
+    ),
+    EnvVarAuthMethod(
+        id="openai", name="A key for OpenAI", type="env_var", vars=[AuthEnvVar(name="OPENAI_API_KEY", label="API key")]
+    ),
+]
+"""The ways to a model. `configured` checks again when the client says that its user is ready."""
 
 _Params = TypeVar("_Params", bound=BaseModel)
 
@@ -89,7 +108,7 @@ class AcpAgent:
         self._sessions: dict[str, ServedSession] = {}
         self._all: list[ServedSession] = []
         self._requests: Mapping[str, Callable[[RpcMessage], Mapping[str, JsonValue] | None]] = {
-            "authenticate": lambda _: {},
+            "authenticate": self._authenticate,
             "session/new": self._new,
             "session/load": self._load,
             "session/list": self._list,
@@ -188,6 +207,8 @@ class AcpAgent:
             result = work()
         except RefusedRequest as refused:
             self._wire.error(identity, refused)
+        except NoModelError as error:
+            self._wire.error(identity, RefusedRequest(AUTH_REQUIRED, str(error)))
         except HarnessError as error:
             self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, str(error)))
         except Exception as error:  # noqa: BLE001 - the client gets a bug as an error, and the other sessions continue
@@ -211,17 +232,25 @@ class AcpAgent:
             InitializeResponse(
                 protocol_version=PROTOCOL_VERSION,
                 agent_info=Implementation(name="harness", title="harness", version=__version__),
-                auth_methods=[],
+                auth_methods=AUTH_METHODS,
                 agent_capabilities=AgentCapabilities(
                     load_session=True,
                     prompt_capabilities=PromptCapabilities(image=self._sees(), audio=False, embedded_context=True),
                     mcp_capabilities=McpCapabilities(http=False, sse=False),
                     session_capabilities=SessionCapabilities(
-                        list=SessionListCapabilities(), close=SessionCloseCapabilities()
+                        list=SessionListCapabilities(),
+                        close=SessionCloseCapabilities(),
+                        additional_directories=SessionAdditionalDirectoriesCapabilities(),
                     ),
                 ),
             )
         )
+
+    def _authenticate(self, message: RpcMessage) -> Mapping[str, JsonValue]:
+        """Return an empty answer if there is a model now. Raises NoModelError, and other errors of the settings."""
+        _read(AuthenticateRequest, message)
+        endpoint_of(settings_from(self._arguments, self._environment, current_folder()), self._environment)
+        return {}
 
     def _sees(self) -> bool:
         """Return whether the model of new sessions accepts pictures. False if the settings are invalid."""
@@ -234,25 +263,28 @@ class AcpAgent:
 
     def _new(self, message: RpcMessage) -> None:
         request = _read(NewSessionRequest, message)
-        self._open(message.id, request.cwd, "", _not_taken(request))
+        self._open(message.id, request, "")
 
     def _load(self, message: RpcMessage) -> None:
         request = _read(LoadSessionRequest, message)
         if request.session_id in self._sessions:
             raise RefusedRequest(RpcCode.REQUEST, "this session is open here already")
-        self._open(message.id, request.cwd, request.session_id, _not_taken(request))
+        self._open(message.id, request, request.session_id)
 
-    def _open(self, identity: str, folder: str, name: str, notes: list[str]) -> None:
+    def _open(self, identity: str, request: NewSessionRequest | LoadSessionRequest, name: str) -> None:
         """Begin a session on its own thread, which answers the request. Raises RefusedRequest."""
-        if not os.path.isabs(folder) or not os.path.isdir(folder):
-            raise RefusedRequest(
-                RpcCode.PARAMS, f"cwd is no folder by its absolute path: {visible_line(folder, 1_000)}"
-            )
+        folders = request.additional_directories or []
+        for key, folder in [("cwd", request.cwd), *(("additionalDirectories", folder) for folder in folders)]:
+            if not os.path.isabs(folder) or not os.path.isdir(folder):
+                raise RefusedRequest(
+                    RpcCode.PARAMS, f"{key} is no folder by its absolute path: {visible_line(folder, 1_000)}"
+                )
+        notes = _not_taken(request)
         self._all = [served for served in self._all if not served.is_over(0)]
         if len(self._all) >= MOST_SESSIONS:
             raise RefusedRequest(RpcCode.REQUEST, f"{MOST_SESSIONS} sessions are open; close one")
         session = ServedSession(
-            session_arguments(self._arguments, folder),
+            session_arguments(self._arguments, request.cwd, folders),
             self._environment,
             self._wire,
             client=self._client,
@@ -361,8 +393,6 @@ def _not_taken(request: NewSessionRequest | LoadSessionRequest) -> list[str]:
     if request.mcp_servers:
         names = visible_line(", ".join(server.name for server in request.mcp_servers), MOST_NAME)
         notes.append(f"the client's MCP servers are not used ({names}): servers come from your own configuration alone")
-    if request.additional_directories:
-        notes.append("the client's further folders are not used: name them with --add-dir")
     return notes
 
 

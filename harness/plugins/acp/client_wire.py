@@ -18,7 +18,7 @@ from harness.safe_files import write_whole
 
 MOST_WAITING_BYTES = 8 * 1024 * 1024
 """Number of unsent bytes at which writers wait for a client that does not read."""
-UNKNOWN_METHOD, NO_SUCH_SESSION = -32601, -32002
+UNKNOWN_METHOD, AUTH_REQUIRED, NO_SUCH_SESSION = -32601, -32000, -32002
 """Error codes of JSON-RPC 2.0 and of the Agent Client Protocol; see also process/json_rpc.py."""
 
 

@@ -485,6 +485,7 @@ def _prompt_answer(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue
     return {"stopReason": reason, "_meta": {"harness": meta}}
 
 
-def session_arguments(arguments: Namespace, folder: str) -> Namespace:
-    """Return the flags of the command for a session in a folder."""
-    return Namespace(**{**vars(arguments), "cwd": os.path.realpath(folder), "log": None})
+def session_arguments(arguments: Namespace, folder: str, added: Sequence[str] = ()) -> Namespace:
+    """Return the flags of the command for a session in a folder. `added` are folders that belong to its workspace."""
+    folders = [*arguments.add_dir, *map(os.path.realpath, added)]
+    return Namespace(**{**vars(arguments), "cwd": os.path.realpath(folder), "add_dir": folders, "log": None})

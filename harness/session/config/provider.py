@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import JsonValue
-from harness.errors import UsageError
+from harness.errors import NoModelError, UsageError
 from harness.models.endpoint import (
     ANTHROPIC_VERSION,
     CERTIFICATE_VARIABLES,
@@ -82,8 +82,13 @@ def model_from(
 
 
 def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
-    """Return the model's address and bounds, with the key. Raises UsageError like `model_from`."""
-    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings) or _setting_problem(settings)
+    """Return the model's address and bounds, with the key.
+
+    Raises UsageError like `model_from`: NoModelError if an address, a key or a model is missing.
+    """
+    if missing := _missing(settings):
+        raise NoModelError(missing)
+    problem = _azure_problem(settings) or _foreign_key(settings) or _setting_problem(settings)
     if problem:
         raise UsageError(problem)
     key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""

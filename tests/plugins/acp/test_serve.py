@@ -618,6 +618,53 @@ def test_servers_of_the_client_are_ignored_with_a_notice(program: Program) -> No
     assert not made.exists()
 
 
+def test_without_a_model_a_session_wants_authentication(program: Program) -> None:
+    client = RawClient(program)
+    client.request(1, "initialize", protocolVersion=1)
+    methods = client.read_to(lambda one: one.get("id") == 1)["result"]["authMethods"]
+    assert [(one["id"], one.get("type", "agent")) for one in methods] == [
+        ("configured", "agent"),
+        ("openai", "env_var"),
+    ]
+    client.request(2, "session/new", cwd=str(program.workspace), mcpServers=[])
+    error = client.read_to(lambda one: one.get("id") == 2)["error"]
+    assert (error["code"], error["message"].startswith("no model to talk to")) == (-32000, True)
+    client.request(3, "authenticate", methodId="configured")
+    assert client.read_to(lambda one: one.get("id") == 3)["error"]["code"] == -32000
+    # The user writes a configuration, and tries again.
+    url = program.serve(replies(DONE))
+    config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
+    config.parent.mkdir(parents=True)
+    config.write_text(f'base_url = "{url}"\nmodel = "scripted"\n')
+    client.request(4, "authenticate", methodId="configured")
+    assert client.read_to(lambda one: one.get("id") == 4)["result"] == {}
+    client.request(5, "session/new", cwd=str(program.workspace), mcpServers=[])
+    assert "sessionId" in client.read_to(lambda one: one.get("id") == 5)["result"]
+    client.end()
+
+
+def test_further_folders_belong_to_the_workspace(program: Program) -> None:
+    other = program.home / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("from the other folder")
+    editor = Editor()
+    script = replies(Reply(calls=(call("read_file", path=str(other / "a.txt")),)), DONE)
+
+    async def scene() -> None:
+        async with served(program, editor, *model_flags(program, script)) as at:
+            folders = [str(other)]
+            began = await at.conn.new_session(
+                cwd=str(program.workspace), mcp_servers=[], additional_directories=folders
+            )
+            await at.ask(began.session_id)
+            wrong = at.conn.new_session(cwd=str(program.workspace), mcp_servers=[], additional_directories=["other"])
+            assert (await refused(wrong))[0] == -32602
+
+    play(scene)
+    assert editor.questions == []
+    assert [one["status"] for one in program.records() if one["kind"] == "outcome"] == ["ok"]
+
+
 def test_untrusted_policy_of_the_folder_only_tightens(program: Program) -> None:
     folder = program.workspace / ".harness"
     folder.mkdir()
