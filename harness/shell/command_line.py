@@ -20,6 +20,9 @@ MAX_FACETS = 4_000
 _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", PIPE_FILE))
 """Names that do not count as files, if a redirection or an operand is exactly this name."""
 
+_PUBLIC = "HOME, PATH and the like may be used, and variables that the line itself sets."
+"""Advice on a line that uses other variables."""
+
 
 class CommandLine:
     """The state that the readers of one command line share."""
@@ -64,7 +67,7 @@ class CommandLine:
     def uses_environment(self, part: str, state: ShellState) -> None:
         """Note a part that uses or prints variables of the environment. In an environment of others, it is opaque."""
         if not self._own_environment:
-            self.add_opaque("variables that may hold keys", part, state)
+            self.add_opaque("variables that may hold keys", part, state, hint=_PUBLIC)
 
     def expanded_words(self, words: Sequence[Word], expander: Expander) -> list[str]:
         """Return bash's expansion of several words. bash runs every `$( )` in them before it matches patterns."""

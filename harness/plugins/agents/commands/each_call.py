@@ -186,7 +186,8 @@ def hook_parts(
 
         return hooks_here(state, workspace.root, environment, redactor.redact, clock_stopped=clock_stopped)
 
-    redactor = redactor_for(state, environment, secrets_of(environment), unless=(home or "",))
+    unmasked = (environment.get("PWD", ""), home or "")
+    redactor = redactor_for(state, environment, secrets_of(environment), unless=unmasked)
     return HookParts(
         folder=state.agents,
         home=home,
