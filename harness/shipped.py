@@ -63,6 +63,7 @@ COMMANDS: Mapping[str, str] = {
     "policy forget": "harness.app.policy.plugin",
     "hook install": "harness.plugins.agents.plugin",
     "hook check": "harness.plugins.agents.plugin",
+    "hook run": "harness.plugins.agents.plugin",
     "hook status": "harness.plugins.agents.plugin",
     "hook uninstall": "harness.plugins.agents.plugin",
     "mcp proxy": "harness.plugins.mcp.plugin",

@@ -49,6 +49,7 @@ def page(name: str) -> str:
         f"# {agent.title}\n\n<!--tests/plugins/agents/real/write_pages.py-->\n\n{_place(agent)}",
         f"## Answers\n\n{_answers(agent)}",
         f"## Commands\n\n{_walls(agent)}",
+        *([f"## Switched off\n\n{_switches(agent)}"] if agent.off_values else ()),
         f"## Tools\n\n{_tools(agent)}",
         f"{tried}## Not seen\n\n" + "\n".join(f"- {one}" for one in agent.unseen),
     )
@@ -121,6 +122,13 @@ def _walls(agent: GuardedAgent) -> str:
     moves = " `cd` persists." if agent.keeps_folder else ""
     patches = " A command that is only `apply_patch` counts as a patch." if agent.patches_in_shell else ""
     return f"Permitted commands run {where}.{moves}{patches}"
+
+
+def _switches(agent: GuardedAgent) -> str:
+    keys = " or ".join(f"`{key} = {json.dumps(value)}`" for key, value in agent.off_values.items())
+    files = dict.fromkeys(f"~/{file.path}" if file.is_user else file.path for file in agent.switch_files)
+    run = "overrides that" if agent.held_start else "then does not start it"
+    return f"By {keys} in {_code(files)}. `harness hook run` {run}."
 
 
 def _rewrites(agent: GuardedAgent) -> bool:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.claude_files import may_run_commands, own_places
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import (
+    WHEN,
+    AgentFile,
+    GuardedAgent,
+    HeldStart,
+    HookAnswer,
+    SettingsFile,
+    as_json,
+)
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(
@@ -154,13 +163,23 @@ AGENT = GuardedAgent(
     settings=SettingsFile(
         user=".claude/settings.json", project=".claude/settings.local.json", home_variable="CLAUDE_CONFIG_DIR"
     ),
+    off_values={"disableAllHooks": True},
+    switch_files=(
+        AgentFile(path=".claude/settings.json", is_user=True),
+        AgentFile(path=".claude/settings.json"),
+        AgentFile(path=".claude/settings.local.json", is_read_above=True),
+    ),
+    hook_files=(
+        AgentFile(path=".claude/settings.json"),
+        AgentFile(path=".claude/plugins/cache/*/*/*/hooks/hooks.json", is_user=True),
+    ),
+    held_start=lambda content: HeldStart(words=("--settings", json.dumps({"disableAllHooks": False, **content}))),
     settings_content=_hook_settings,
     project_variables=("CLAUDE_PROJECT_DIR",),
     unseen=(
         "a file that the prompt names with @ is sent without a hook",
         "commands in a skill or slash command (`!`) run without a hook; `disableSkillShellExecution` ends that",
         "`--bare` and CLAUDE_CODE_SIMPLE=1 run no hooks at all",
-        "a call whose arguments Claude Code finds wrong never reaches the hook, and does not run",
         "web search runs at the provider",
     ),
 )

@@ -10,7 +10,15 @@ from harness.actions import JsonValue
 from harness.plugins.agents.claude import allow, event_of
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
+from harness.plugins.agents.guarded_agent import (
+    AgentFile,
+    GuardedAgent,
+    HeldStart,
+    HookAnswer,
+    SettingsFile,
+    in_sh,
+    refusal,
+)
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, needs=("command",)),
@@ -91,6 +99,16 @@ AGENT = GuardedAgent(
     own_places=_own_places,
     patches_in_shell=True,
     settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
+    off_values={"features.hooks": False, "features.codex_hooks": False},
+    switch_files=(
+        AgentFile(path=".codex/config.toml", is_user=True),
+        AgentFile(path=".codex/config.toml", is_read_above=True),
+    ),
+    hook_files=(
+        AgentFile(path=".codex/config.toml", is_user=True),
+        AgentFile(path=".codex/config.toml", is_read_above=True),
+    ),
+    held_start=lambda content: HeldStart(words=("-c", "features.hooks=true")),  # noqa: ARG005
     settings_content=_hook_settings,
     unseen=(
         "a hook that Codex does not trust is skipped without a word",

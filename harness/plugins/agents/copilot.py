@@ -10,7 +10,7 @@ from harness.actions import JsonValue
 from harness.files.repository import folders_up
 from harness.plugins.agents.event import HookEvent, When, needed, parse, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer, SettingsFile, as_json
 from harness.regex import regex
 from harness.safe_files import read_small
 
@@ -146,6 +146,15 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     }
 
 
+_SHARED_FILES = (
+    AgentFile(path=".copilot/settings.json", is_user=True),
+    AgentFile(path=".claude/settings.json", is_read_above=True),
+    AgentFile(path=".claude/settings.local.json", is_read_above=True),
+    AgentFile(path=".github/copilot/settings.json", is_read_above=True),
+    AgentFile(path=".github/copilot/settings.local.json", is_read_above=True),
+)
+"""Settings that are not only about hooks, the strongest last."""
+
 AGENT = GuardedAgent(
     name="copilot",
     title="GitHub Copilot CLI",
@@ -162,6 +171,13 @@ AGENT = GuardedAgent(
     policy_name=_policy_name,
     settings=SettingsFile(
         user=".copilot/hooks/harness.json", project=".github/hooks/harness.json", home_variable="COPILOT_HOME"
+    ),
+    off_values={"disableAllHooks": True},
+    switch_files=_SHARED_FILES,
+    hook_files=(
+        *_SHARED_FILES,
+        AgentFile(path=".copilot/hooks/*.json", is_user=True),
+        AgentFile(path=".github/hooks/*.json", is_read_above=True),
     ),
     settings_content=_hook_settings,
     project_variables=("COPILOT_PROJECT_DIR",),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer, SettingsFile, as_json
 
 _WAITS = "wait_for_previous"
 """An argument of every tool: whether the call starts after the other calls of its turn."""
@@ -149,6 +149,9 @@ AGENT = GuardedAgent(
     rewrites=lambda event, environment: True,  # noqa: ARG005
     own_places=_own_places,
     settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json", has_comments=True),
+    off_values={"hooksConfig.enabled": False, "hooksConfig.disabled": ["harness"]},
+    switch_files=(AgentFile(path=".gemini/settings.json", is_user=True), AgentFile(path=".gemini/settings.json")),
+    hook_files=(AgentFile(path=".gemini/extensions/*/hooks/hooks.json", is_user=True),),
     settings_content=_hook_settings,
     project_variables=("GEMINI_PROJECT_DIR",),
     unseen=(

@@ -61,6 +61,29 @@ class SettingsFile(Record):
     """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
 
 
+class AgentFile(Record):
+    """A settings file of an agent, besides the one with our hook."""
+
+    path: str
+    """Path relative to the home folder, or else to the folder in which the agent starts. It may be a glob pattern."""
+    is_user: bool = False
+    is_read_above: bool = False
+    """Whether the agent also reads the file in the folders above, up to the top of the repository."""
+
+
+class HeldStart(Record):
+    """A start of an agent whose settings no project can override, so that its hooks stay on."""
+
+    words: Sequence[str] = ()
+    """First arguments of the agent."""
+    settings: Mapping[str, JsonValue] = {}
+    """Settings that `settings_variable` makes the strongest of all."""
+    settings_variable: str = ""
+    """Environment variable with the path of such a settings file. Empty if the words suffice."""
+    settings_file: str = ""
+    """Path of that file if the variable is not set."""
+
+
 class GuardedAgent(Record):
     """One agent that our hook guards. To add an agent, create a module with such a record, and a row in `AGENTS`."""
 
@@ -84,6 +107,14 @@ class GuardedAgent(Record):
     """Returns the required content of the settings file, for the command line of our hook."""
     fail: Callable[[str], HookAnswer] = refusal
     """Returns the answer that refuses an event of any kind, for an event that could not be judged."""
+    off_values: Mapping[str, JsonValue] = {}
+    """Settings by dotted key that turn hooks off. A list turns off the hooks that it names."""
+    switch_files: Sequence[AgentFile] = ()
+    """Files that may have such settings. A later file overrides an earlier one."""
+    hook_files: Sequence[AgentFile] = ()
+    """More files that may have hooks before a call."""
+    held_start: Callable[[Mapping[str, JsonValue]], HeldStart] | None = None
+    """Returns the start with hooks that stay on, for our content of its settings. `None` if the agent has no such start."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
     """Returns the answer that makes the agent ask the user, from a reason and, optionally, new arguments. `None` if the agent
     cannot ask."""

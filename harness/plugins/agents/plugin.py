@@ -11,21 +11,22 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-def _agent(parser: ArgumentParser, *, optional: bool = False) -> None:
+def _agent(parser: ArgumentParser, *, default: str = "") -> None:
     from harness.plugins.agents.guarded_agent import AGENTS
 
     agent_names = ", ".join(AGENTS)
     parser.add_argument(
         "agent",
-        nargs="?" if optional else None,
+        nargs="?" if default else None,
         choices=tuple(AGENTS),
         metavar="AGENT",
-        help=f"{agent_names} (default: all)" if optional else agent_names,
+        help=f"{agent_names} (default: {default})" if default else agent_names,
     )
 
 
 def _install_flags(parser: ArgumentParser) -> None:
-    _agent(parser)
+    _agent(parser, default="none")
+    parser.add_argument("--all", action="store_true", help="install it in every agent that is in PATH")
     _settings_flag(parser)
     policy_flag(parser, "the policy that decides (default: as for the prompt)")
     _yes_flag(parser)
@@ -48,7 +49,12 @@ def _yes_flag(parser: ArgumentParser) -> None:
 
 
 def _status_flags(parser: ArgumentParser) -> None:
-    _agent(parser, optional=True)
+    _agent(parser, default="all")
+
+
+def _run_flags(parser: ArgumentParser) -> None:
+    _agent(parser)
+    parser.add_argument("words", nargs="...", metavar="ARGUMENT", help="arguments of the agent")
 
 
 def _approve_flags(parser: ArgumentParser) -> None:
@@ -56,7 +62,6 @@ def _approve_flags(parser: ArgumentParser) -> None:
     terminal_flags(parser)
 
 
-_INSTALL = later("harness.plugins.agents.commands.install_command", "hook_command_line")
 PLUGIN = Plugin(
     name="agents",
     commands=(
@@ -64,7 +69,7 @@ PLUGIN = Plugin(
             name="hook install",
             help="Let an agent ask harness before each tool call: show the change of its settings, ask, write it.",
             add_flags=_install_flags,
-            run=_INSTALL,
+            run=later("harness.plugins.agents.commands.install_command", "install"),
         ),
         CliCommand(
             name="hook check",
@@ -73,16 +78,22 @@ PLUGIN = Plugin(
             run=later("harness.plugins.agents.commands.check_command", "check"),
         ),
         CliCommand(
+            name="hook run",
+            help="Start an agent so that a project's settings cannot turn its hook off.",
+            add_flags=_run_flags,
+            run=later("harness.plugins.agents.commands.run_command", "run"),
+        ),
+        CliCommand(
             name="hook status",
-            help="Show for each agent whether it asks harness, by which policy, and what it does not ask about.",
+            help="Show for each agent whether it asks harness here, by which policy, and which other hooks it has.",
             add_flags=_status_flags,
-            run=_INSTALL,
+            run=later("harness.plugins.agents.commands.status_command", "status"),
         ),
         CliCommand(
             name="hook uninstall",
             help="Remove the hook of harness from an agent's settings, and nothing else.",
             add_flags=_uninstall_flags,
-            run=_INSTALL,
+            run=later("harness.plugins.agents.commands.install_command", "uninstall"),
         ),
         CliCommand(
             name="approve",

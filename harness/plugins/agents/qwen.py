@@ -11,7 +11,7 @@ from harness.plugins.agents.claude import TOOLS as OF_CLAUDE
 from harness.plugins.agents.claude import event_of
 from harness.plugins.agents.event import HookEvent, needed, table
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HeldStart, HookAnswer, SettingsFile, as_json
 from harness.record import replace
 
 _THROUGH = "tool_call"
@@ -126,6 +126,14 @@ AGENT = GuardedAgent(
     own_places=_own_places,
     settings=SettingsFile(
         user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME", has_comments=True
+    ),
+    off_values={"disableAllHooks": True},
+    switch_files=(AgentFile(path=".qwen/settings.json", is_user=True), AgentFile(path=".qwen/settings.json")),
+    hook_files=(AgentFile(path=".qwen/extensions/*/hooks/hooks.json", is_user=True),),
+    held_start=lambda content: HeldStart(  # noqa: ARG005
+        settings={"disableAllHooks": False},
+        settings_variable="QWEN_CODE_SYSTEM_SETTINGS_PATH",
+        settings_file="/etc/qwen-code/settings.json",
     ),
     settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),

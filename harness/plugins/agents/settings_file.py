@@ -87,8 +87,13 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
     """
     if project is not None:
         return os.path.join(project, agent.settings.project)
-    first = agent.settings.home or agent.settings.user.partition("/")[0]
-    rest = agent.settings.user.removeprefix(f"{first}/")
+    return user_path(agent, environment, agent.settings.user)
+
+
+def user_path(agent: GuardedAgent, environment: Mapping[str, str], path: str) -> str:
+    """Return the absolute path of an agent's file in the home folder. Raises UsageError if HOME is not an absolute path."""
+    first = agent.settings.home or path.partition("/")[0]
+    rest = path.removeprefix(f"{first}/")
     folder = environment.get(agent.settings.home_variable, "") if agent.settings.home_variable else ""
     if os.path.isabs(folder):
         return os.path.join(folder, rest)
@@ -137,7 +142,7 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
         commands = [] if found_line is None else [str(json.loads(found_line[1]))]
     else:
         commands = list(_commands(_read(agent, path, before, ""), agent.name))
-    ours = next((command for command in commands if _is_ours(command, agent.name)), None)
+    ours = next((command for command in commands if is_ours(command, agent.name)), None)
     if ours is None:
         return None
     line = _line(ours)
@@ -207,7 +212,7 @@ def _file_content(path: str) -> tuple[str, bytes | None]:
 
 def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
     match = None if before is None else _PLUGIN_COMMAND.search(before.decode(errors="replace"))
-    if before is not None and (match is None or not _is_ours(str(json.loads(match[1])), agent.name)):
+    if before is not None and (match is None or not is_ours(str(json.loads(match[1])), agent.name)):
         raise UsageError(f"{visible_line(path, 1_000)} is not a plugin of harness: it is left as it is")
 
 
@@ -253,7 +258,8 @@ def _line(command: str) -> str:
     return _unquoted(match["line"]) if match else command
 
 
-def _is_ours(command: JsonValue, agent: str) -> bool:
+def is_ours(command: JsonValue, agent: str) -> bool:
+    """Return whether a command line of an agent's settings calls our hook for this agent."""
     match = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
     if match is None or match["agent"] != agent:
         return False
@@ -264,8 +270,8 @@ def _unquoted(word: str) -> str:
     return word[1:-1].replace("'\\''", "'") if word.startswith("'") else word
 
 
-def _entry_is_ours(entry: JsonValue, agent: str) -> bool:
-    return isinstance(entry, dict) and any(_is_ours(entry.get(name), agent) for name in _COMMANDS)
+def _entryis_ours(entry: JsonValue, agent: str) -> bool:
+    return isinstance(entry, dict) and any(is_ours(entry.get(name), agent) for name in _COMMANDS)
 
 
 def _inner(entry: JsonValue) -> list[JsonValue] | None:
@@ -280,8 +286,8 @@ def _commands(settings: Mapping[str, JsonValue], agent: str) -> list[str]:
         for entry in entries:
             hooks = _inner(entry)
             for hook in [entry] if hooks is None else hooks:
-                if isinstance(hook, dict) and _entry_is_ours(hook, agent):
-                    commands += [str(hook[name]) for name in _COMMANDS if _is_ours(hook.get(name), agent)]
+                if isinstance(hook, dict) and _entryis_ours(hook, agent):
+                    commands += [str(hook[name]) for name in _COMMANDS if is_ours(hook.get(name), agent)]
     return commands
 
 
@@ -336,12 +342,12 @@ def _updated(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]
     for entry in entries:
         inner = _inner(entry)
         if inner is None:
-            if _entry_is_ours(entry, agent):
+            if _entryis_ours(entry, agent):
                 take_place()
             else:
                 entries_left.append(entry)
             continue
-        remaining = [hook for hook in inner if not _entry_is_ours(hook, agent)]
+        remaining = [hook for hook in inner if not _entryis_ours(hook, agent)]
         if len(remaining) < len(inner):
             if remaining and isinstance(entry, dict):
                 entries_left.append({**entry, "hooks": remaining})

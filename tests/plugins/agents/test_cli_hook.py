@@ -78,7 +78,7 @@ def test_codex_is_let_to_trust_the_hook_by_itself(fails: str, program: Program) 
     assert len(json.loads((home / "trusted.json").read_text())) == 3
     status = program.run("hook", "status", "codex").out
     assert "9.9.9" in status
-    assert status.splitlines()[1].split()[:5] == ["codex", "9.9.9", "yes", "no", "yes"]
+    assert status.splitlines()[1].split() == ["codex", "9.9.9", "user", "as", "for", "the", "prompt", "on"]
     (home / "trusted.json").unlink()
     status = program.run("hook", "status", "codex").out
     assert "/hooks" in status
@@ -97,47 +97,123 @@ def test_untrusted_codex_hook_is_reported(program: Program) -> None:
     assert "not in PATH" in done.out
 
 
-def test_status_describes_the_hook_of_each_agent(program: Program) -> None:
+def test_status_has_a_short_line_for_each_agent(program: Program) -> None:
     program.environment["PATH"] = "/nowhere"
     program.run("hook", "install", "opencode", "--yes")
-    lines = program.run("hook", "status").out.splitlines()
+    done = program.run("hook", "status")
+    lines = done.out.splitlines()
     rows = {line.split()[0]: line for line in lines}
-    assert list(rows)[1 : 1 + len(AGENTS)] == list(AGENTS)
-    assert rows["opencode"].split()[1:5] == ["not", "found", "yes", "no"]
-    assert rows["claude"].split()[1:5] == ["not", "found", "no", "no"]
-    assert ("--bare" in rows["claude"], "--pure" in rows["opencode"]) == (False, True)  # of what is guarded alone
+    assert list(rows)[1 : len(AGENTS) + 1] == list(AGENTS)
+    assert rows["opencode"].split()[1:] == ["not", "found", "user", "as", "for", "the", "prompt", "on"]
+    assert rows["claude"].split()[1:] == ["not", "found", "-", "-", "-"]
+    assert (done.code, max(map(len, lines)) <= 80) == (0, True)
     (program.home / ".claude").mkdir()
     (program.home / ".claude" / "settings.json").write_text("{")
     done = program.run("hook", "status", "claude")
-    assert (done.code, "left as it is" in done.err) == (0, True)
-    assert done.out.splitlines()[1].split()[1:4] == ["not", "found", "?"]
+    assert (done.code, "left as it is" in done.out) == (1, True)
+    assert done.out.splitlines()[1].split()[-1] == "unknown"
 
 
 @all_rows(
-    "old,new,said",
+    "old,new,state,code",
     [
-        ("hook claude", "hook claude", "yes"),
-        (sys.executable, "/nowhere/python", "its program is gone"),
-        ('"onFailure": "block"', '"onFailure": "allow"', "in part"),
-        ("hook claude", "hook nobody", "no"),
+        ("hook claude", "hook claude", "on", 0),
+        (sys.executable, "/nowhere/python", "broken", 1),
+        ('"onFailure": "block"', '"onFailure": "allow"', "in part", 1),
+        ('{\n  "hooks"', '{"disableAllHooks": true, "hooks"', "OFF", 1),
+        ("hook claude", "hook nobody", "-", 0),
     ],
     fresh=True,
 )
-def test_status_names_problems_of_a_hook(old: str, new: str, said: str, program: Program) -> None:
+def test_status_names_problems_of_a_hook(old: str, new: str, state: str, code: int, program: Program) -> None:
     settings = program.home / ".claude" / "settings.json"
     assert program.run("hook", "install", "claude", "--yes").code == 0
     settings.write_text(settings.read_text().replace(old, new))
-    row = program.run("hook", "status", "claude").out.splitlines()[1]
-    assert f"  {said}" in row, row
+    done = program.run("hook", "status", "claude")
+    assert (done.code, done.out.splitlines()[1].endswith(f"  {state}")) == (code, True), done
+    assert ("claude: " in done.out) is (code == 1)
+
+
+def test_project_that_turns_hooks_off_is_named_with_its_other_hooks(program: Program) -> None:
+    program.run("hook", "install", "claude", "--yes")
+    theirs = {"hooks": [{"type": "command", "command": "rtk hook"}]}
+    project = program.workspace / ".claude" / "settings.json"
+    project.parent.mkdir()
+    project.write_text(json.dumps({"disableAllHooks": True, "hooks": {"PreToolUse": [theirs]}}))
+    for words in (["status", "claude"], ["install", "claude"]):
+        done = program.run("hook", *words)
+        assert f"its hooks are off here: {project}: disableAllHooks = true" in done.out, done
+        assert "`harness hook run claude` overrides it" in done.out
+        assert f"  {project}  PreToolUse  rtk hook" in done.out
+    assert program.run("hook", "status").code == 1
+
+
+def agent_in_path(program: Program, *names: str) -> None:
+    """Put programs in the PATH that print their arguments, and the file that QWEN_CODE_SYSTEM_SETTINGS_PATH names."""
+    folder = program.home / "bin"
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text(
+            '#!/bin/sh\nfor word; do echo "$word"; done\ncat "${QWEN_CODE_SYSTEM_SETTINGS_PATH:-/dev/null}"\nexit 7\n'
+        )
+        (folder / name).chmod(0o700)
+    program.environment["PATH"] = f"{folder}:/usr/bin:/bin"
+
+
+def test_agents_are_started_with_settings_that_a_project_cannot_override(program: Program) -> None:
+    agent_in_path(program, "claude", "qwen", "gemini")
+    done = program.run("hook", "run", "claude")
+    assert (done.code, "hook install claude" in done.err) == (2, True)
+    for agent in ("claude", "qwen", "gemini"):
+        assert program.run("hook", "install", agent, "--yes").code == 0
+    done = program.run("hook", "run", "claude", "-p", "--help", "--", "x")
+    flag, settings, *words = done.out.splitlines()
+    assert (done.code, flag, words) == (7, "--settings", ["-p", "--help", "--", "x"])
+    own = json.loads((program.home / ".claude" / "settings.json").read_text())
+    assert json.loads(settings) == {"disableAllHooks": False, **own}
+    done = program.run("hook", "run", "claude", "--settings={}")
+    assert (done.code, "--settings" in done.err) == (2, True)
+    system = program.home / "system.json"
+    system.write_text('{"a": 1, // of the administrator\n "disableAllHooks": true}')
+    for variables in ({}, {"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(system)}):
+        program.environment |= variables
+        done = program.run("hook", "run", "qwen", "-p")
+        word, text = done.out.splitlines()
+        assert (done.code, word, json.loads(text)) == (
+            7,
+            "-p",
+            {**({"a": 1} if variables else {}), "disableAllHooks": False},
+        )
+    system.write_text("{")
+    assert program.run("hook", "run", "qwen").code == 2
+    assert program.run("hook", "run", "gemini", "-y").out.splitlines()[0] == "-y"
+    project = program.workspace / ".gemini" / "settings.json"
+    project.parent.mkdir()
+    project.write_text('{"hooksConfig": {"enabled": false}}')
+    done = program.run("hook", "run", "gemini")
+    assert (done.code, f"{project}: hooksConfig.enabled = false" in done.err) == (2, True)
+
+
+def test_all_agents_in_path_get_the_hook(program: Program) -> None:
+    program.environment["PATH"] = "/nowhere"
+    done = program.run("hook", "install", "--all", "--yes")
+    assert (done.code, "no agent" in done.err) == (2, True)
+    agent_in_path(program, "claude", "gemini")
+    done = program.run("hook", "install", "--all", "--yes")
+    assert (done.code, done.out.count("the hook is installed: ")) == (0, 2)
+    assert (program.home / ".gemini" / "settings.json").exists()
+    assert not (program.home / ".qwen").exists()
+    done = program.run("hook", "install", "claude", "--all")
+    assert (done.code, "--all" in done.err) == (2, True)
 
 
 @all_rows(
     "words,said",
     [
-        (["hook", "install"], "AGENT"),
+        (["hook", "install"], "--all"),
         (["hook", "install", "emacs"], "emacs"),
         (["hook", "status", "--yes"], "--yes"),
-        (["hook", "fix"], "install, check, status, uninstall"),
+        (["hook", "fix"], "install, check, run, status, uninstall"),
     ],
 )
 def test_words_that_make_no_sense_are_refused(words: list[str], said: str, program: Program) -> None:

@@ -59,6 +59,7 @@ def _codex_arguments(place: PlayedPlace) -> tuple[str, ...]:
         "model=gpt-5.5",
         "analytics.enabled=false",
         "check_for_update_on_startup=false",
+        f'projects={{{json.dumps(place.workspace)}={{trust_level="trusted"}}}}',
     )
     options = [word for setting in settings for word in ("-c", setting)]
     # Codex's own sandbox does not work in every home, and is not under test.
@@ -146,7 +147,7 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
     "copilot": AgentStart(
         package="@github/copilot@1.0.102",
         program="copilot",
-        arguments=lambda _: ("--allow-all-tools", "--prompt"),
+        arguments=lambda _: ("--allow-all-tools", "--trust-folder", "--prompt"),
         environment=_copilot_environment,
         command=lambda command: call("bash", command=command, description="d"),
     ),

@@ -17,17 +17,27 @@ from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.vocabulary import SEEN_BY_US
+from harness.plugins.agents.commands.agent_program import agent_program, isolated_command, version_of
 from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
 from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
-from harness.plugins.agents.commands.install_command import agent_program, isolated_command, version_of
+from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
 from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
 from harness.plugins.agents.guarded_agent import GuardedAgent, agent_named
-from harness.plugins.agents.settings_file import hook_command, installation, installed, settings_path, write
+from harness.plugins.agents.json_text import without_comments
+from harness.plugins.agents.off_switch import OffSwitch, off_switches
+from harness.plugins.agents.settings_file import (
+    hook_command,
+    installation,
+    installed,
+    settings_path,
+    user_path,
+    write,
+)
 from harness.record import Record
 from harness.safe_files import make_private, read_regular, read_small, write_new
 from harness.session.exits import Exit
-from harness.session.state import State, logs_in
+from harness.session.state import State, current_folder, logs_in
 from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
@@ -81,6 +91,7 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.line(f"this hook was tried with {tried}", Tone.WARNING)
     with tempfile.TemporaryDirectory(prefix="harness-check-", dir=_place(environment)) as folder:
         fresh = _settings_in(agent, program, folder, environment)
+        switches = list(off_words(agent, environment))
         if fresh:
             console.line("there is no hook of harness in your settings: it is tried as `install` would write it")
         run, calls = _played(agent, program, folder, environment)
@@ -90,11 +101,14 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.line(f"{call.command}: {_fault(call)}", Tone.BAD)
     if any(not call.decision for call in calls):
         console.line(f"the agent ended with {run.code}: {visible_line(run.stderr.strip()[-400:], 400)}", Tone.QUIET)
-    if not wrong:
+    for words in switches:
+        console.line(words, Tone.BAD)
+    if not wrong and not switches:
         console.line("each call ended as it was decided", Tone.GOOD)
+    tell_other_hooks(agent, environment, console)
     for limitation in agent.unseen:
         console.line(f"not seen: {limitation}", Tone.QUIET)
-    return FAILED if wrong else Exit.DONE
+    return FAILED if wrong or switches else Exit.DONE
 
 
 def _place(environment: Mapping[str, str]) -> str:
@@ -105,7 +119,10 @@ def _place(environment: Mapping[str, str]) -> str:
 
 
 def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Mapping[str, str]) -> bool:
-    """Write the hook from the user's settings to an empty home. If they have none, write a new hook, and return True."""
+    """Write the hook from the user's settings to an empty home, and the settings here that turn hooks off.
+
+    If the user has no hook, write a new one, and return True.
+    """
     home, workspace = os.path.join(folder, "home"), os.path.join(folder, "work")
     for new_folder in (home, workspace, os.path.join(workspace, ".git")):
         os.mkdir(new_folder)
@@ -124,12 +141,22 @@ def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Ma
         write(installation(agent, path, hook_command(isolated_command(), agent.name)), private=True)
     else:
         write_new(path, own_settings)
+    for switch in off_switches(agent, environment, current_folder()):
+        place = user_path(agent, variables, switch.file.path)
+        _add_switch(switch, place if switch.file.is_user else os.path.join(workspace, switch.file.path))
     hook = installed(agent, path)
     if agent.name == "codex" and hook is not None:  # Codex's trust depends on the path of the file
         codex = {**environment, **variables, "CODEX_HOME": os.path.join(home, ".codex")}
         with AppServer(program, codex, workspace) as server:
             server.trust(own_hooks(server.hooks(), path, hook.command))
     return own_settings is None
+
+
+def _add_switch(switch: OffSwitch, path: str) -> None:
+    """Write a setting that turns hooks off to the file at `path`, unless it exists: then it has that setting already."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path):
+        write_new(path, switch.minimal_file.encode())
 
 
 def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes | None:
@@ -143,7 +170,7 @@ def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes 
     content = read_regular(path)
     if agent.settings.is_plugin:
         return content
-    settings = json.loads(content)
+    settings = json.loads(without_comments(content.decode("utf-8-sig")))
     return json.dumps({name: settings[name] for name in _ABOUT_HOOKS if name in settings}).encode()
 
 

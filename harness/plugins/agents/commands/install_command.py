@@ -1,11 +1,8 @@
-"""`harness hook install`, `uninstall` and `status`: manage our hook in the settings of another agent."""
+"""`harness hook install` and `uninstall`: add our hook to the settings of other agents, and remove it."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -13,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from harness.errors import UsageError
 from harness.files.diffs import compare
 from harness.interrupt import Interrupt
+from harness.plugins.agents.commands.agent_program import agent_program, isolated_command
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
-from harness.plugins.agents.commands.each_call import own_command
+from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
 from harness.plugins.agents.settings_file import (
-    Installed,
     SettingsChange,
     hook_command,
     installation,
@@ -26,36 +23,33 @@ from harness.plugins.agents.settings_file import (
     settings_path,
     write,
 )
-from harness.record import Record
-from harness.session.asked_call import quoted
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
 from harness.session.state import current_folder
 from harness.terminal.console import Console, FinishedOutput, complain, look_from
 from harness.terminal.styles import Tone
-from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
 
-VERSION_SECONDS = 20.0
-"""Maximum seconds that an agent may take to print its version."""
 _TOOL = "settings"
 """Tool name for the approval prompt. It is not a tool of the model."""
-_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[\w.]+)?")
 
 
-def hook_command_line(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Run the subcommand that `arguments` name, and return the exit code. Raises HarnessError."""
-    match arguments.action:
-        case "install":
-            return _install(arguments, environment)
-        case "uninstall":
-            return _uninstall(arguments, environment)
-        case _:
-            return _status(arguments, environment)
+def install(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Install the hook in the agent that `arguments` name, or in all agents in PATH. Raises HarnessError."""
+    if arguments.agent is not None and arguments.all:
+        raise UsageError("name an agent or use --all, not both")
+    if arguments.agent is not None:
+        return _install(agent_named(arguments.agent), arguments, environment)
+    if not arguments.all:
+        raise UsageError(f"name an agent ({', '.join(AGENTS)}), or use --all for those in PATH")
+    agents = [agent for agent in map(agent_named, AGENTS) if agent_program(agent, environment) is not None]
+    if not agents:
+        raise UsageError("no agent was found in PATH")
+    codes = [_install(agent, arguments, environment) for agent in agents]
+    return max(codes)
 
 
-def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    agent = agent_named(arguments.agent)
+def _install(agent: GuardedAgent, arguments: Namespace, environment: Mapping[str, str]) -> int:
     project = _project(arguments)
     path = settings_path(agent, environment, project)
     console = FinishedOutput(environment)
@@ -72,12 +66,16 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     trusted = agent.name != "codex" or _trust(agent, path, environment, console)
     if agent_program(agent, environment) is None:
         console.line(f"`{agent.program}` is not in PATH: nothing was tried", Tone.WARNING)
+    for words in off_words(agent, environment):
+        console.line(f"{agent.name}: {words}", Tone.BAD)
+    tell_other_hooks(agent, environment, console)
     for limitation in agent.unseen:
         console.line(f"not seen: {limitation}", Tone.QUIET)
     return Exit.DONE if trusted else Exit.USAGE
 
 
-def _uninstall(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def uninstall(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Remove the hook from the agent that `arguments` name. Raises HarnessError."""
     agent = agent_named(arguments.agent)
     change = removal(agent, settings_path(agent, environment, _project(arguments)))
     console = FinishedOutput(environment)
@@ -156,137 +154,3 @@ def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], conso
         return False
     console.line("Codex trusts it")
     return True
-
-
-def isolated_command() -> str:
-    """Return the command line of this program for settings: isolated Python if that can import harness."""
-    words = [sys.executable, "-I", "-m", "harness"]
-    try:
-        process = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return own_command()
-    return f"{quoted(words[0])} -I -m harness" if process.returncode == 0 else own_command()
-
-
-def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
-    """Return the path of the agent's program; `None` if it is not in PATH."""
-    return shutil.which(agent.program, path=environment.get("PATH", os.defpath))
-
-
-class _Found(Record):
-    """One agent on this machine."""
-
-    agent: GuardedAgent
-    version: str
-    user: str
-    project: str
-    trusted: str
-    policy: str
-    tone: Tone
-
-
-def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    from concurrent.futures import ThreadPoolExecutor
-
-    agents = [agent_named(name) for name in ([arguments.agent] if arguments.agent else AGENTS)]
-    with ThreadPoolExecutor(len(agents)) as pool:  # an agent takes a second to print its version
-        agents_found = list(pool.map(lambda agent: _look(agent, environment), agents))
-    columns = (
-        Column(name="agent", toned=True),
-        Column(name="version"),
-        Column(name="user"),
-        Column(name="project"),
-        Column(name="trusted"),
-        Column(name="policy", folds=True),
-        Column(name="not seen", folds=True, spare=1),
-    )
-    rows = [
-        TableRow(
-            cells=(
-                row.agent.name,
-                row.version,
-                row.user,
-                row.project,
-                row.trusted,
-                row.policy,
-                "; ".join(row.agent.unseen) if row.policy != "-" else "",
-            ),
-            tone=row.tone,
-        )
-        for row in agents_found
-    ]
-    console = FinishedOutput(environment)
-    console.table(Table(columns=columns, rows=tuple(rows)))
-    console.line("What files say is no proof: `harness hook check AGENT` plays calls through the agent.", Tone.QUIET)
-    return Exit.DONE
-
-
-def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
-    program = agent_program(agent, environment)
-    version = "not found" if program is None else version_of(program, environment)
-    places: dict[str, Installed | None] = {}
-    words: dict[str, str] = {}
-    for name, project in (("user", None), ("project", current_folder())):
-        try:
-            path = settings_path(agent, environment, project)
-            places[name] = hook = installed(agent, path)
-            words[name] = _in_a_word(hook)
-        except UsageError as error:
-            complain(str(error))
-            words[name] = "?"
-    ours = [installed_hook for installed_hook in places.values() if installed_hook is not None]
-    trusted = "-"
-    if agent.name == "codex" and ours:
-        trusted = "?" if program is None else _trusted(agent, program, places, environment)
-    sure = {"yes"} <= set(words.values()) <= {"yes", "no"} and trusted in ("-", "yes")
-    return _Found(
-        agent=agent,
-        version=version,
-        user=words["user"],
-        project=words["project"],
-        trusted=trusted,
-        policy=", ".join(dict.fromkeys(installed_hook.policy or "as for the prompt" for installed_hook in ours)) or "-",
-        tone=Tone.GOOD if sure else Tone.WARNING if ours else Tone.QUIET,
-    )
-
-
-def _in_a_word(hook: Installed | None) -> str:
-    if hook is None:
-        return "no"
-    if not os.access(hook.program, os.X_OK):
-        return "its program is gone"
-    return "yes" if hook.complete else "in part: install again"
-
-
-def _trusted(
-    agent: GuardedAgent, program: str, places: Mapping[str, Installed | None], environment: Mapping[str, str]
-) -> str:
-    try:
-        with AppServer(program, environment, current_folder()) as server:
-            hooks = server.hooks()
-    except UsageError:
-        return "?"
-    for name, hook in places.items():
-        if hook is not None:
-            path = settings_path(agent, environment, current_folder() if name == "project" else None)
-            ours = own_hooks(hooks, path, hook.command)
-            if not ours or any(not installed_hook.is_trusted for installed_hook in ours):
-                return f"no: {BY_HAND.partition(':')[0]}"
-    return "yes"
-
-
-def version_of(program: str, environment: Mapping[str, str]) -> str:
-    """Return the version that a program prints for `--version`; `?` if it prints none."""
-    try:
-        process = subprocess.run(
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=dict(environment),
-            timeout=VERSION_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "?"
-    match = _VERSION.search(process.stdout.decode(errors="replace"))
-    return match[0] if match else "?"

@@ -1,0 +1,32 @@
+"""Notices on an agent that starts in the current folder: settings that turn our hook off, and hooks of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.plugins.agents.guarded_agent import GuardedAgent
+from harness.plugins.agents.off_switch import off_switches
+from harness.plugins.agents.other_hooks import MEANING, other_hooks
+from harness.session.state import current_folder
+from harness.terminal.console import Console
+from harness.terminal.styles import Tone
+
+
+def tell_other_hooks(agent: GuardedAgent, environment: Mapping[str, str], console: Console) -> None:
+    """Print the hooks of others that an agent in the current folder runs before a call."""
+    hooks = other_hooks(agent, environment, current_folder())
+    if hooks:
+        subject = "another hook runs" if len(hooks) == 1 else f"{len(hooks)} other hooks run"
+        console.line(f"{agent.name}: {subject} before a call; {MEANING}:", Tone.WARNING)
+    for hook in hooks:
+        console.line(f"  {hook.words}")
+
+
+def off_words(agent: GuardedAgent, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each setting that turns the agent's hooks off in the current folder.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    override = f" (`harness hook run {agent.name}` overrides it)" if agent.held_start else ""
+    for switch in off_switches(agent, environment, current_folder()):
+        yield f"its hooks are off here: {switch.words}{override}"

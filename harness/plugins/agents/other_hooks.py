@@ -1,0 +1,76 @@
+"""Hooks of others that an agent runs before a call, beside ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.plugins.agents.agent_files import paths_of, read_settings
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent
+from harness.plugins.agents.settings_file import is_ours
+from harness.record import Record
+from harness.text.visible import visible_line
+
+MEANING = "it can change a command after our verdict, or answer our question"
+"""Effect of such a hook, if it ends after ours or allows a call."""
+_ANSWERS = ("PermissionRequest", "permissionRequest")
+"""Events whose hooks answer a question that we let the agent ask."""
+_COMMANDS = ("command", "bash", "url", "prompt", "type")
+"""Keys of a hook that say what it runs, the best first."""
+
+
+class OtherHook(Record):
+    """One hook of others."""
+
+    path: str
+    """Absolute path of the file that declares it."""
+    event: str
+    """Name of its event. Empty for a plugin."""
+    command: str
+
+    @property
+    def words(self) -> str:
+        """The file, the event and the command, safe to show."""
+        return visible_line("  ".join(filter(None, (self.path, self.event, self.command))), 300)
+
+
+def other_hooks(agent: GuardedAgent, environment: Mapping[str, str], folder: str) -> list[OtherHook]:
+    """Return the hooks of others if the agent starts in `folder`. Files that cannot be read are passed over."""
+    hooks: dict[OtherHook, None] = {}
+    for file in _files(agent):
+        for path in paths_of(agent, file, environment, folder):
+            if agent.settings.is_plugin:
+                if not os.path.basename(path).startswith("harness."):
+                    hooks[OtherHook(path=path, event="", command="")] = None
+                continue
+            try:
+                settings = read_settings(path, has_comments=agent.settings.has_comments)
+            except UsageError:
+                continue
+            hooks |= dict.fromkeys(_hooks_in(agent, path, settings))
+    return list(hooks)
+
+
+def _files(agent: GuardedAgent) -> Iterator[AgentFile]:
+    for path, is_user in ((agent.settings.user, True), (agent.settings.project, False)):
+        yield AgentFile(path=f"{os.path.dirname(path)}/*" if agent.settings.is_plugin else path, is_user=is_user)
+    yield from agent.hook_files
+
+
+def _hooks_in(agent: GuardedAgent, path: str, settings: Mapping[str, JsonValue]) -> Iterator[OtherHook]:
+    declared = settings.get("hooks")
+    own_events = agent.settings_content("")["hooks"]
+    if not isinstance(declared, dict) or not isinstance(own_events, dict):
+        return
+    for event in (next(iter(own_events)), *_ANSWERS):
+        for entry in _objects(declared.get(event)):
+            for hook in _objects(entry["hooks"]) if "hooks" in entry else [entry]:
+                command = next((str(hook[name]) for name in _COMMANDS if name in hook), "")
+                if not is_ours(command, agent.name):
+                    yield OtherHook(path=path, event=event, command=command)
+
+
+def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
