@@ -145,7 +145,10 @@ TOPICS: Mapping[str, tuple[str, str]] = {
     "man": ("", ""),
 }
 """Page of docs and heading of the section that `harness help` shows, by the topic. `man` is the man page."""
-STARTED_BY_AGENTS: Mapping[str, str] = dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call")
+STARTED_BY_AGENTS: Mapping[str, str] = {
+    **dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call"),
+    "resident": "harness.plugins.agents.commands.resident",
+}
 """The module that handles the command line before anything else is loaded, by the first word.
 
 Agents start such a process for each of their calls.

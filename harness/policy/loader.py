@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 from harness.actions import Decision
@@ -83,7 +84,7 @@ def load_policy(
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MAX_POLICY_BYTES:
         raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
-    policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools, examples=examples)
+    policy = _parsed(data, path, layer, tuple(extra_tools), examples)
     return policy.guarding(os.path.realpath(path))
 
 
@@ -101,6 +102,12 @@ def parse_policy(
     source = PolicySource(layer=layer, path=file, content=data)
     tools = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *extra_tools)
     return _Loader(file, key_lines(text), layer, tools, examples).policy(table, source)
+
+
+@lru_cache(maxsize=16)
+def _parsed(data: bytes, file: str, layer: Layer, extra_tools: tuple[str, ...], examples: bool) -> Policy:
+    """Return `parse_policy` of a file that a process may load many times. The content is a part of the key."""
+    return parse_policy(data, file, layer=layer, extra_tools=extra_tools, examples=examples)
 
 
 def combine(policies: Sequence[Policy]) -> Policy:

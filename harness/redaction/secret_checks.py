@@ -8,6 +8,8 @@ import math
 import re
 from functools import lru_cache
 
+from harness.regex import regex
+
 _MIN_BITS = 3.0
 """Minimum entropy (Shannon) of a random value of 12 to 20 characters, in bits per character. Words have less."""
 
@@ -38,7 +40,7 @@ _WORD_PASSWORDS = frozenset(
     "password passwd passwort pass passw pwd pw secret token key user username name login admin root guest foo bar baz "
     "abc test pass1 pass2 password1 1234 12345 123456 p w x a b".split()
 )
-_NOT_CHANCE = (
+_NOT_CHANCE = regex(
     r"(?s:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"  # a UUID (RFC 9562)
     r"|[A-Za-z][A-Za-z0-9+.-]*://.*"
     r"|(?:sha(?:1|224|256|384|512)|md5|blake[23][a-z]?)[-:=].*"  # Subresource Integrity, lock files
@@ -117,7 +119,7 @@ def _is_chance(value: str) -> bool:
 def _is_of_known_make(value: str) -> bool:
     if value.isalnum():
         return len(value) < 32 and not value.strip("0123456789abcdefABCDEF")  # a number, the beginning of a digest
-    return re.fullmatch(_NOT_CHANCE, value) is not None
+    return _NOT_CHANCE.fullmatch(value) is not None
 
 
 def is_long_chance(value: str) -> bool:

@@ -65,10 +65,10 @@ def probe() -> Machine:
     if sys.platform != "linux":
         return Machine(landlock=0, seccomp="", bubblewrap="", reasons=(f"{sys.platform} has no Landlock",))
     reasons = []
-    version, reason = _landlock()
+    version, reason = landlock_trial()
     if reason:
         reasons.append(reason)
-    architecture, reason = _seccomp()
+    architecture, reason = seccomp_trial()
     if reason:
         reasons.append(reason)
     has_landlock = version >= LEAST_LANDLOCK
@@ -148,8 +148,9 @@ def missing(machine: Machine) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _landlock() -> tuple[int, str]:
-    """Return the version of Landlock and an empty string, or 0 and the reason why it does not work."""
+@cache
+def landlock_trial() -> tuple[int, str]:
+    """Return the version of Landlock and an empty string, or 0 and the reason why it does not work. Tested once."""
     try:
         version = kernel.landlock_version()
         nothing = ReadablePaths(whole_paths={}, listed_folders={}, too_large=())
@@ -174,8 +175,12 @@ def _landlock() -> tuple[int, str]:
     return 0, f"Landlock was tried and did not hold: {refusal}"
 
 
-def _seccomp() -> tuple[str, str]:
-    """Return the architecture and an empty string, or an empty string and the reason why filtering does not work."""
+@cache
+def seccomp_trial() -> tuple[str, str]:
+    """Return the architecture and an empty string, or an empty string and the reason why filtering does not work.
+
+    Tested once.
+    """
     architecture = os.uname().machine
     if architecture not in ARCHITECTURES or sys.byteorder != "little" or sys.maxsize < 2**32:
         return "", f"no system call filter is written for this architecture ({architecture}), so the network stays open"

@@ -33,8 +33,9 @@ _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 Exit code 2 is already a refusal with a reason.
 """
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
+_MAIN = r"(?<=/harness/__main__\.py)|(?<=/harness/__main__\.py')"
 _OURS = re.compile(
-    rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness)? hook (?P<agent>[a-z]+)"
+    rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness| -I -S {_WORD}(?:{_MAIN}))? hook (?P<agent>[a-z]+)"
     rf"(?P<policies>(?: --policy {_WORD})*+)(?: \|\| .*)?",
     re.DOTALL,
 )

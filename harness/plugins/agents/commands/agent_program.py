@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from harness.plugins.agents.commands.each_call import own_command
+from harness.plugins.agents.commands.each_call import main_module, own_command
 from harness.plugins.agents.guarded_agent import GuardedAgent
 from harness.session.asked_call import quoted
 
@@ -20,12 +20,12 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[\w.]+)?")
 
 def isolated_command() -> str:
     """Return the command line of this program for settings: isolated Python if that can import harness."""
-    words = [sys.executable, "-I", "-m", "harness"]
+    words = [sys.executable, "-I", "-S", main_module()]
     try:
         process = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return own_command()
-    return f"{quoted(words[0])} -I -m harness" if process.returncode == 0 else own_command()
+        return own_command(quoted)
+    return " ".join(map(quoted, words)) if process.returncode == 0 else own_command(quoted)
 
 
 def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:

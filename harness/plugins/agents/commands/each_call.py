@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
+import harness
 from harness.errors import HarnessError, UsageError
 from harness.safe_files import make_private
 from harness.session.state import State
@@ -144,7 +145,7 @@ def hook_parts(
     `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait.
     """
     from harness.files.before_images import BeforeImages
-    from harness.session.asked_call import HookParts
+    from harness.session.asked_call import HookParts, quoted
     from harness.session.environment_secrets import redactor_for, secrets_of
 
     state = State.of(environment)
@@ -202,7 +203,7 @@ def hook_parts(
         ask=ask,
         checks=checks,
         advise=_advise,
-        runner=f"{own_command()} exec",
+        runner=f"{own_command(quoted)} exec",
         host_fields=host_fields,
         wait_seconds=WAIT_SECONDS,
         clock_stopped=clock_stopped,
@@ -215,18 +216,28 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     return advice_on(policy, action, verdict)
 
 
-def own_command() -> str:
+def own_command(quoted: Callable[[str], str]) -> str:
     """Return the command line with which an agent's shell can start this program from any folder.
+
+    `quoted` quotes a word for the shell.
 
     Like this process, the started program is isolated or not. An isolated Python loads no code from the current folder or
     through variables such as PYTHONPATH, which may lead into the workspace. See `harness hook install`.
     """
-    from harness.session.asked_call import quoted
-
+    if sys.flags.isolated:
+        return f"{quoted(sys.executable)} -I -S {quoted(main_module())}"
     path = os.path.abspath(sys.argv[0])
-    if sys.flags.isolated or path.endswith(".py") or not os.access(path, os.X_OK):
-        return f"{quoted(sys.executable)} {'-I' if sys.flags.isolated else '-P'} -m harness"
+    if path.endswith(".py") or not os.access(path, os.X_OK):
+        return f"{quoted(sys.executable)} -P -m harness"
     return quoted(path)
+
+
+def main_module() -> str:
+    """Return the path of the module that starts this program.
+
+    `python -I -S` with this path is the quickest start: isolated, and without packages until they are needed.
+    """
+    return os.path.join(os.path.dirname(os.path.abspath(harness.__file__)), "__main__.py")
 
 
 def _leave(reply: HookAnswer) -> NoReturn:

@@ -1,0 +1,196 @@
+"""The small program that an agent starts for each event: it has the user's resident answer (commands/resident.py).
+
+It hands its own streams over, so a process of the resident reads the event and writes the answer. INVARIANT: until the
+resident has greeted, nothing is decided, and the caller may decide the event itself. After that, every failure refuses.
+
+A process starts here for each event, so this module imports no other of the package, and no slow one.
+"""
+
+import _socket
+import os
+import sys
+
+GREETING_SECONDS = 3.0
+"""Maximum seconds until the resident greets. Then the caller decides the event itself."""
+ANSWER_SECONDS = 580.0
+"""Maximum seconds until the end of the resident's process: more than that takes, and less than an agent waits (600)."""
+GREETING = b"+"
+NUMBER = 8
+"""Bytes of a number in a request."""
+MOST_PATH = 95
+"""Maximum length of a socket's path, in bytes: unix(7) allows 107, and the resident appends its number."""
+_PEER_PROCESS = 77
+"""SO_PEERPIDFD of Linux 6.5, which Python does not name."""
+_NOT_KNOWN = 92
+"""ENOPROTOOPT."""
+_STREAMS = (0, 1, 2)
+_LOCK = 3
+"""Number of the descriptor that a starting resident locks."""
+_NAMESPACES = ("mnt", "pid", "user", "net", "ipc", "uts", "cgroup", "time")
+_CREDENTIALS = (b"Uid:", b"Gid:", b"Groups:", b"Cap", b"NoNewPrivs:", b"Seccomp")
+_O_PATH = 0o10000000
+_REFUSED = 2
+
+
+def exit_code(
+    words: list[str],
+    environment: dict[str, str],
+    *,
+    greeting_seconds: float = GREETING_SECONDS,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> int | None:
+    """Have the resident answer the event on stdin, and return the exit code. Start the resident if there is none.
+
+    `words` are the arguments without the program, and `environment` is that of this process. `None` means that no
+    resident can answer, and that stdin is unread.
+    """
+    if not all(map(_is_open, _STREAMS)):  # a descriptor that is opened here would take the place of one
+        return None
+    ours = surroundings("self")
+    path = "" if ours is None else socket_path(environment, ours)
+    if not path:
+        return None
+    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        try:
+            _check_folder(os.path.dirname(path))
+            link.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            _start(path)
+            return None
+        link.settimeout(greeting_seconds)
+        if peer_surroundings(link) != ours or link.recv(1) != GREETING:
+            return None
+    except OSError:
+        return None
+    try:
+        link.settimeout(answer_seconds)
+        _send(link, words, environment)
+        code = link.recv(1)
+    except BaseException as error:  # noqa: BLE001 - the resident may have decided already
+        return _refuse(f"{type(error).__name__}: {error}")
+    return code[0] if code else _refuse("its process ended")
+
+
+def surroundings(process: str) -> tuple[object, ...] | None:
+    """Return the credentials, limits and namespaces of a process (`self` or a number).
+
+    The resident serves only processes whose surroundings are its own, since it sees the same files as they do, and may
+    do as much. `None` for a process that is confined (no new privileges), or that cannot be looked at.
+    """
+    folder = f"/proc/{process}"
+    try:
+        status = [line for line in _content(f"{folder}/status").split(b"\n") if line.startswith(_CREDENTIALS)]
+        if b"NoNewPrivs:\t0" not in status:
+            return None
+        spaces = [os.stat(f"{folder}/ns/{name}").st_ino for name in _NAMESPACES]
+        root = os.stat(f"{folder}/root")
+        limits = _content(f"{folder}/limits")
+    except OSError:
+        return None
+    try:
+        label = _content(f"{folder}/attr/current")
+    except OSError:  # without a security module
+        label = b""
+    return b"\n".join(status), limits, label, *spaces, root.st_ino, root.st_dev
+
+
+def peer_surroundings(link: "_socket.socket") -> tuple[object, ...] | None:
+    """Return the surroundings of the process at the other end of a connection, which must be the same user's."""
+    credentials = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    process, user = (int.from_bytes(credentials[at : at + 4], sys.byteorder, signed=True) for at in (0, 4))
+    if user != os.geteuid() or process <= 0:
+        return None
+    try:
+        handle = link.getsockopt(_socket.SOL_SOCKET, _PEER_PROCESS)
+    except OSError as error:
+        return surroundings(str(process)) if error.errno == _NOT_KNOWN else None
+    try:
+        theirs = surroundings(str(process))
+        # It has not ended, so its number is no other's.
+        return theirs if b"\nPid:\t%d\n" % process in _content(f"/proc/self/fdinfo/{handle}") else None
+    finally:
+        os.close(handle)
+
+
+def socket_path(environment: dict[str, str], ours: tuple[object, ...]) -> str:
+    """Return the path of the socket for these surroundings and this installation. Empty if there is no place for one."""
+    folder = environment.get("XDG_RUNTIME_DIR", "")
+    if folder.startswith("/"):
+        folder = f"{folder}/harness"
+    else:
+        state = environment.get("XDG_STATE_HOME", "")
+        home = environment.get("HOME", "")
+        if not state.startswith("/"):
+            state = f"{home}/.local/state"
+        folder = f"{state}/harness/resident"
+    code = os.stat(__file__)
+    parts = (code.st_ino, code.st_dev, sys.executable.encode(), *ours)
+    numbers = (int.from_bytes(part, "big") if isinstance(part, bytes) else part for part in parts)
+    path = f"{folder}/{hash(tuple(numbers)) & (1 << 64) - 1:016x}"  # such a hash does not depend on the process
+    return path if path.startswith("/") and len(os.fsencode(path)) <= MOST_PATH else ""
+
+
+def _check_folder(folder: str) -> None:
+    """Raise OSError unless a folder is its user's alone."""
+    status = os.lstat(folder)
+    if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is not the user's alone")
+
+
+def _content(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 1 << 16)
+    finally:
+        os.close(descriptor)
+
+
+def _send(link: "_socket.socket", words: list[str], environment: dict[str, str]) -> None:
+    """Send the request: the streams and the current folder as descriptors, all else as text."""
+    umask = os.umask(0)
+    os.umask(umask)
+    folder = os.open(".", _O_PATH | os.O_CLOEXEC)
+    fields = [str(umask), str(len(words)), *words]
+    fields += [f"{name}={value}" for name, value in environment.items()]
+    body = b"\0".join(map(os.fsencode, fields))
+    descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (*_STREAMS, folder))
+    ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)]
+    data = len(body).to_bytes(NUMBER, "big") + body
+    link.sendall(data[link.sendmsg([data], ancillary) :])
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _start(path: str) -> None:
+    """Start a resident at `path`, without waiting for it, unless another process does that right now."""
+    import fcntl
+
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _check_folder(folder)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        program = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0]), "resident", path, str(_LOCK)]
+        null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in _STREAMS]
+        actions = [*null, (os.POSIX_SPAWN_DUP2, lock, _LOCK)]
+        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True)
+    finally:
+        os.close(lock)
+
+
+def _refuse(reason: str) -> int:
+    """Write a refusal, and return the exit code that means one to every agent."""
+    line = f"harness refuses this call, since the answer of its resident process did not come: {reason}\n"
+    try:
+        os.write(2, line.encode("utf-8", "replace"))
+    except OSError:
+        pass
+    return _REFUSED
