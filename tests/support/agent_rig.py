@@ -168,18 +168,19 @@ class AgentRig:
         inner: Sequence[Sequence[ToolCall]] = (),
         answers: Mapping[str, Mapping[str, object]] | None = None,
         more: Sequence[str] = (),
+        prompt: str = PROMPT,
     ) -> Played:
         """Play these calls, and `inner` to a subagent; the hook answers an event as `answers` have it."""
         (self._hook / "answer.json").write_text(json.dumps(answers or {}))
         scenes = [
-            PlayedScene(prompt=PROMPT, steps=_fixed(steps)),
+            PlayedScene(prompt=prompt, steps=_fixed(steps)),
             PlayedScene(prompt=INNER_PROMPT, steps=_fixed(inner)),
         ]
         with PlayedModel(scenes) as model:
             run = run_agent(
                 self.start,
                 PlayedPlace(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
-                PROMPT,
+                prompt,
                 program=os.path.join(FOLDER, "node_modules", ".bin", self.start.program),
                 seconds=SECONDS,
                 more=(*(_MORE.get(self.agent, ()) if self._records else ()), *more),

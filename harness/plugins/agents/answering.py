@@ -33,6 +33,10 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
                 from harness.plugins.agents.judging import JudgedCall
 
                 return JudgedCall(agent, event, session, parts).reply(digest_of(data))
+            case When.PROMPT:
+                from harness.plugins.agents.submitted_prompt import answer_to_prompt
+
+                return answer_to_prompt(agent, event, session, parts, digest_of(data))
             case When.AFTER | When.FAILED:
                 settle(agent, event, session, parts)
             case When.ENDED:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.claude_files import may_run_commands, own_places
-from harness.plugins.agents.event import HookEvent, When, needed, table, text
+from harness.plugins.agents.event import HookEvent, When, needed, prompt_of, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import (
     WHEN,
@@ -17,6 +17,7 @@ from harness.plugins.agents.guarded_agent import (
     HookAnswer,
     SettingsFile,
     as_json,
+    stopped_prompt,
 )
 
 TOOLS: Mapping[str, ForeignTool] = {
@@ -82,6 +83,9 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     session = needed(fields, "session_id")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
+    if when is When.PROMPT:
+        prompt, sent_files = prompt_of(fields)
+        return HookEvent(when=when, session=session, cwd=needed(fields, "cwd"), prompt=prompt, sent_files=sent_files)
     response = fields.get("tool_response", fields.get("error"))
     return HookEvent(
         when=when,
@@ -139,6 +143,7 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
             "PreToolUse": run(onFailure="block"),
             "PostToolUse": run(),
             "PostToolUseFailure": run(),
+            "UserPromptSubmit": run(),
             "SessionEnd": run(),
         }
     }
@@ -176,8 +181,10 @@ AGENT = GuardedAgent(
     held_start=lambda content: HeldStart(words=("--settings", json.dumps({"disableAllHooks": False, **content}))),
     settings_content=_hook_settings,
     project_variables=("CLAUDE_PROJECT_DIR",),
+    stop_prompt=stopped_prompt,
+    sends_files=True,
+    sent_folders=ForeignKind.LIST,
     unseen=(
-        "a file that the prompt names with @ is sent without a hook",
         "commands in a skill or slash command (`!`) run without a hook; `disableSkillShellExecution` ends that",
         "`--bare` and CLAUDE_CODE_SIMPLE=1 run no hooks at all",
         "web search runs at the provider",

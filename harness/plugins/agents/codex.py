@@ -18,6 +18,7 @@ from harness.plugins.agents.guarded_agent import (
     SettingsFile,
     in_sh,
     refusal,
+    stopped_prompt,
 )
 
 TOOLS: Mapping[str, ForeignTool] = {
@@ -83,7 +84,9 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
         return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh(command), "timeout": seconds}]}]
 
     # At every start, Codex warns about a SessionEnd hook with a timeout above three seconds.
-    return {"hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "SessionEnd": run(3)}}
+    return {
+        "hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "UserPromptSubmit": run(600), "SessionEnd": run(3)}
+    }
 
 
 AGENT = GuardedAgent(
@@ -98,6 +101,7 @@ AGENT = GuardedAgent(
     rewrites=_has_no_sandbox,
     own_places=_own_places,
     patches_in_shell=True,
+    stop_prompt=stopped_prompt,
     settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
     off_values={"features.hooks": False, "features.codex_hooks": False},
     switch_files=(

@@ -10,7 +10,14 @@ from harness.actions import JsonValue
 from harness.files.repository import folders_up
 from harness.plugins.agents.event import HookEvent, When, needed, parse, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import (
+    AgentFile,
+    GuardedAgent,
+    HookAnswer,
+    SettingsFile,
+    as_json,
+    stopped_prompt,
+)
 from harness.regex import regex
 from harness.safe_files import read_small
 
@@ -72,6 +79,9 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     subagent = text(fields, "agentId")
     # A subagent has a separate session. It is mapped to its parent's, so that a block stops both.
     session = (text(fields, "parentAgentId") if subagent else "") or needed(fields, "sessionId")
+    if "prompt" in fields and "toolName" not in fields:
+        prompt = text(fields, "prompt")
+        return HookEvent(when=When.PROMPT, session=session, cwd=needed(fields, "cwd"), prompt=prompt)
     if "toolName" not in fields:
         if "reason" not in fields:
             needed(fields, "toolName")
@@ -132,6 +142,13 @@ def _deny(reason: str) -> HookAnswer:
     return _decision("deny", reason.strip() or "refused by harness")
 
 
+def _fail(reason: str) -> HookAnswer:
+    # A refusal of a call and of a prompt in one, since the event may be either.
+    reason = reason.strip() or "refused by harness"
+    refused = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return as_json({**refused, "decision": "block", "reason": reason})
+
+
 def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     if arguments is not None:
         raise ValueError("GitHub Copilot CLI runs what it asked about as it was")
@@ -142,7 +159,13 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     run: list[JsonValue] = [{"type": "command", "bash": command, "timeoutSec": 600}]
     return {
         "version": 1,
-        "hooks": {"preToolUse": run, "postToolUse": run, "postToolUseFailure": run, "sessionEnd": run},
+        "hooks": {
+            "preToolUse": run,
+            "postToolUse": run,
+            "postToolUseFailure": run,
+            "userPromptSubmitted": run,
+            "sessionEnd": run,
+        },
     }
 
 
@@ -164,7 +187,7 @@ AGENT = GuardedAgent(
     allow=_allow,
     deny=_deny,
     block=_deny,
-    fail=_deny,
+    fail=_fail,
     ask=_ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - without a user, it refuses
     rewrites=lambda event, environment: True,  # noqa: ARG005
@@ -181,6 +204,8 @@ AGENT = GuardedAgent(
     ),
     settings_content=_hook_settings,
     project_variables=("COPILOT_PROJECT_DIR",),
+    stop_prompt=stopped_prompt,
+    sends_files=True,
     unseen=(
         "a command that it asks the person about is run by itself, without walls of ours",
         "hooks of a project count only where its folder is trusted",

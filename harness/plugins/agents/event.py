@@ -23,11 +23,13 @@ class When(Enum):
     """The occasion of an event."""
 
     BEFORE = "before"
-    """A tool is about to be called. The only event that gets an answer."""
+    """A tool is about to be called. This event gets an answer."""
     AFTER = "after"
     """A tool call succeeded, according to the agent."""
     FAILED = "failed"
     """A tool call ended with an error."""
+    PROMPT = "prompt"
+    """A person sends a prompt. It gets an answer too."""
     ENDED = "ended"
     """The session is over."""
 
@@ -55,6 +57,10 @@ class HookEvent(Record):
     """Names of the agent's MCP servers, as they begin the names of tools. `None` if the event does not have them."""
     response: JsonValue = None
     """Result of the call, for an event after it."""
+    prompt: str = ""
+    """Text of the prompt, without the files that the agent added to it."""
+    sent_files: Sequence[str] = ()
+    """Files that the agent added to the prompt, as far as the event names them."""
     edited: bool = False
     """Whether the person changed the arguments at the agent's prompt."""
 
@@ -92,6 +98,17 @@ def needed(fields: Mapping[str, JsonValue], name: str) -> str:
     if not value:
         raise EventError(f"{name} is missing")
     return value
+
+
+_ADDED = "\n--- Content from referenced files ---"
+
+
+def prompt_of(fields: Mapping[str, JsonValue]) -> tuple[str, Sequence[str]]:
+    """Return the prompt of an event of Gemini CLI or of its descendants, and the files that the agent added to it."""
+    prompt, _, added = text(fields, "prompt").partition(_ADDED)
+    lines = (line.removesuffix(":") for line in added.splitlines() if line.endswith(":"))
+    prefix = "Content from "
+    return prompt, [line.removeprefix(prefix).removeprefix("@") for line in lines if line.startswith(prefix)]
 
 
 def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:

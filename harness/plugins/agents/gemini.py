@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.plugins.agents.event import HookEvent, When, needed, table, text
+from harness.plugins.agents.event import HookEvent, When, needed, prompt_of, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer, SettingsFile, as_json
 
@@ -74,7 +74,12 @@ TOOLS: Mapping[str, ForeignTool] = {
     ),
 }  # fmt: skip
 
-_WHEN: Mapping[str, When] = {"BeforeTool": When.BEFORE, "AfterTool": When.AFTER, "SessionEnd": When.ENDED}
+_WHEN: Mapping[str, When] = {
+    "BeforeTool": When.BEFORE,
+    "AfterTool": When.AFTER,
+    "BeforeAgent": When.PROMPT,
+    "SessionEnd": When.ENDED,
+}
 
 
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
@@ -82,6 +87,9 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     session = needed(fields, "session_id")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
+    if when is When.PROMPT:
+        prompt, sent_files = prompt_of(fields)
+        return HookEvent(when=when, session=session, cwd=needed(fields, "cwd"), prompt=prompt, sent_files=sent_files)
     response = fields.get("tool_response")
     if when is When.AFTER and isinstance(response, dict) and response.get("error"):
         when = When.FAILED
@@ -133,7 +141,14 @@ def _block(reason: str) -> HookAnswer:
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600_000}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
-    return {"hooks": {"BeforeTool": run, "AfterTool": run, "SessionEnd": [{"hooks": [hook]}]}}
+    return {
+        "hooks": {
+            "BeforeTool": run,
+            "AfterTool": run,
+            "BeforeAgent": [{"hooks": [hook]}],
+            "SessionEnd": [{"hooks": [hook]}],
+        }
+    }
 
 
 AGENT = GuardedAgent(
@@ -154,8 +169,9 @@ AGENT = GuardedAgent(
     hook_files=(AgentFile(path=".gemini/extensions/*/hooks/hooks.json", is_user=True),),
     settings_content=_hook_settings,
     project_variables=("GEMINI_PROJECT_DIR",),
+    stop_prompt=_deny,
+    sends_files=True,
     unseen=(
-        "a file that the prompt names with @ is sent without a hook",
         "a call of a subagent looks like one of its own",
         "web search runs at the provider",
     ),

@@ -44,6 +44,11 @@ def in_sh(command: str) -> str:
     return "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
 
 
+def stopped_prompt(reason: str) -> HookAnswer:
+    """Return the answer that stops a prompt in Claude Code, and in agents with the same form."""
+    return as_json({"decision": "block", "reason": reason.strip() or "refused by harness"})
+
+
 class SettingsFile(Record):
     """Paths and format of the settings files that declare an agent's hooks."""
 
@@ -130,6 +135,12 @@ class GuardedAgent(Record):
     """Whether the agent's shell keeps its folder between commands, so that `cd` has a lasting effect."""
     project_variables: Sequence[str] = ()
     """Variables of the hook's environment that may name the agent's workspace, in order of precedence."""
+    stop_prompt: Callable[[str], HookAnswer] = refusal
+    """Returns the answer that stops a prompt for a reason."""
+    sends_files: bool = False
+    """Whether the agent sends the files that a prompt names with `@`."""
+    sent_folders: ForeignKind = ForeignKind.SEARCH
+    """Kind of call that sending a folder amounts to: all files in it, or only their names."""
     unseen: Sequence[str] = ()
     """Actions that the agent carries out without asking its hooks, a sentence each."""
 
@@ -202,6 +213,7 @@ WHEN: Mapping[str, When] = {
     "PreToolUse": When.BEFORE,
     "PostToolUse": When.AFTER,
     "PostToolUseFailure": When.FAILED,
+    "UserPromptSubmit": When.PROMPT,
     "SessionEnd": When.ENDED,
 }
 """Event names of Claude Code. Some other agents use the same names."""

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from harness import __version__
@@ -58,7 +59,15 @@ MOST_ADVICE = 2_000
 class JudgedCall:
     """One call of an agent that is being judged."""
 
-    def __init__(self, agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> None:
+    def __init__(
+        self,
+        agent: GuardedAgent,
+        event: HookEvent,
+        session: AgentSession,
+        parts: HookParts,
+        call: ForeignCall | None = None,
+    ) -> None:
+        """`call` is the translated call, if it is not that of the event."""
         self._agent = agent
         self._event = event
         self._session = session
@@ -66,7 +75,7 @@ class JudgedCall:
         self._advice = Advice()
         self._refused_by_person = False
         self._ticket: Ticket | None = None
-        self._call = agent.call_of(event, parts.environment)
+        self._call = call or agent.call_of(event, parts.environment)
         self._calls = _parts_of(self._call)
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
         """Whether the agent asks the user itself if the verdict is CONFIRM."""
@@ -82,12 +91,19 @@ class JudgedCall:
         )
 
     @cached_property
+    def _tickets(self) -> ModuleType:
+        from harness.plugins.agents import tickets  # only for commands
+
+        return tickets
+
+    @cached_property
     def _walls(self) -> CommandWalls:
-        from harness.plugins.agents.tickets import machine
         from harness.tools.command_walls import CommandWalls
 
         return CommandWalls(
-            self._workspace, hide=self._parts.hidden, machine=machine(has_namespaces=self._session.has_namespaces)
+            self._workspace,
+            hide=self._parts.hidden,
+            machine=self._tickets.machine(has_namespaces=self._session.has_namespaces),
         )
 
     def _tool(self, call: ForeignCall) -> Tool:
@@ -103,6 +119,38 @@ class JudgedCall:
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer for the agent."""
         session, event, agent = self._session, self._event, self._agent
+        policy, gate = self._begun_gate()
+        fields: dict[str, JsonValue] = {
+            "tool": event.tool,
+            "mode": event.mode,
+            "subagent": event.subagent,
+            "cwd": event.cwd,
+            "event_sha256": event_sha256,
+        }
+        pending = [
+            gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=fields)
+            for call in self._calls
+        ]
+        substance = agent.substance_of(event)
+        session.note_answer(event.use_id or substance, pending[0].proposal.number, "")
+        if session.latch:
+            for pending_call in pending:
+                gate.skip(pending_call, session.latch)
+            answer = agent.block(session.latch)
+        else:
+            answer = self._decide(gate, pending, policy)
+        session.state, session.grants = gate.state, gate.grants.grants
+        self._parts.note_head(session.log, False)
+        return answer
+
+    def begin(self) -> None:
+        """Begin the session in the log, or record a change of the policy. Raises LogError and PolicyError."""
+        _, gate = self._begun_gate()
+        self._session.state = gate.state
+
+    def _begun_gate(self) -> tuple[Policy, Gate]:
+        """Return the policy in force and the gate, in a session that has begun."""
+        session = self._session
         policy = self._parts.policy_at(self._workspace, session.policy_sha256)
         grants, grant_store = self._parts.grants_at(self._workspace.root)
         # Grants of programs need a check of protected places after the run, which only our own tool does.
@@ -128,28 +176,7 @@ class JudgedCall:
         )
         if first:
             gate.grants.record_kept()
-        fields: dict[str, JsonValue] = {
-            "tool": event.tool,
-            "mode": event.mode,
-            "subagent": event.subagent,
-            "cwd": event.cwd,
-            "event_sha256": event_sha256,
-        }
-        pending = [
-            gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=fields)
-            for call in self._calls
-        ]
-        substance = agent.substance_of(event)
-        session.note_answer(event.use_id or substance, pending[0].proposal.number, "")
-        if session.latch:
-            for pending_call in pending:
-                gate.skip(pending_call, session.latch)
-            answer = agent.block(session.latch)
-        else:
-            answer = self._decide(gate, pending, policy)
-        session.state, session.grants = gate.state, gate.grants.grants
-        self._parts.note_head(session.log, False)
-        return answer
+        return policy, gate
 
     def _named_strictest(self, policy: Policy) -> ForeignCall:
         """Return the call with that of its tool's possible names on which the policy decides most strictly."""
@@ -248,10 +275,8 @@ class JudgedCall:
         Raises ToolError if the agent runs a command itself that must be confined.
         """
         if self._runs_by_ticket(verdict):
-            from harness.plugins.agents.tickets import Ticket
-
             is_asked = verdict.decision is Decision.CONFIRM
-            self._ticket = Ticket.create(
+            self._ticket = self._tickets.Ticket.create(
                 action,
                 verdict,
                 self._workspace,
@@ -327,13 +352,11 @@ class JudgedCall:
         The line contains the command, since the agent displays the line to the user. If the agent's shell keeps its
         folder between commands, the line ends with a `cd` to the folder in which the command ended.
         """
-        from harness.plugins.agents.tickets import TicketFolder, told_of
-
         moves = self._agent.keeps_folder and _MOVES.search(ticket.command) is not None
-        path = TicketFolder(self._session.folder).put(ticket, call, tells_folder=moves)
+        path = self._tickets.TicketFolder(self._session.folder).put(ticket, call, tells_folder=moves)
         name = f"{os.path.basename(self._session.folder)}.{os.path.basename(path)}"
         line = f"{self._parts.runner} --ticket {name} -- {quoted(ticket.command)}"
-        return (f'{line} && cd -- "$(cat {quoted(told_of(path))})"' if moves else line), path
+        return (f'{line} && cd -- "$(cat {quoted(self._tickets.told_of(path))})"' if moves else line), path
 
     def _advise(self, policy: Policy, action: Action, verdict: Verdict) -> Advice:
         self._advice = self._parts.advise(policy, action, verdict)

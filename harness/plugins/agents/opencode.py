@@ -125,6 +125,7 @@ AGENT = GuardedAgent(
     ),
     settings_content=_plugin_file,
     unseen=(
+        "a file that the prompt names with @ is sent without a hook",
         "`--pure` loads no plugins, and version 2 (`opencode2`) none of version 1",
         "a call that fails has no outcome: opencode tells of none",
         "a subagent has a session of its own: what stops the one does not stop the other",

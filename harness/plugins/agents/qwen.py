@@ -11,7 +11,15 @@ from harness.plugins.agents.claude import TOOLS as OF_CLAUDE
 from harness.plugins.agents.claude import event_of
 from harness.plugins.agents.event import HookEvent, needed, table
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HeldStart, HookAnswer, SettingsFile, as_json
+from harness.plugins.agents.guarded_agent import (
+    AgentFile,
+    GuardedAgent,
+    HeldStart,
+    HookAnswer,
+    SettingsFile,
+    as_json,
+    stopped_prompt,
+)
 from harness.record import replace
 
 _THROUGH = "tool_call"
@@ -108,7 +116,15 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
     end_hooks: list[JsonValue] = [{"hooks": [hook]}]
-    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "PostToolUseFailure": run, "SessionEnd": end_hooks}}
+    return {
+        "hooks": {
+            "PreToolUse": run,
+            "PostToolUse": run,
+            "PostToolUseFailure": run,
+            "UserPromptSubmit": end_hooks,
+            "SessionEnd": end_hooks,
+        }
+    }
 
 
 AGENT = GuardedAgent(
@@ -137,8 +153,9 @@ AGENT = GuardedAgent(
     ),
     settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),
+    stop_prompt=stopped_prompt,
+    sends_files=True,
     unseen=(
-        "a file that the prompt names with @ is sent without a hook",
         "it runs its commands itself, so that no walls of ours are around them",
         "without --yolo and without a person its own rules refuse a call before our hook can ask",
     ),

@@ -141,7 +141,7 @@ def test_session_end_hook_of_codex_has_a_short_timeout(tmp_path: Path) -> None:
     install("codex", path)
     held = json.loads(path.read_text())["hooks"]
     seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in held.items()}
-    assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "SessionEnd": 3}
+    assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "UserPromptSubmit": 600, "SessionEnd": 3}
 
 
 def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
     install("claude", path)
     held = json.loads(path.read_text())
     assert held["hooks"]["PreToolUse"] == [{**both, "hooks": both["hooks"][:1]}, ours, theirs]
-    assert set(held["hooks"]) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"}
+    assert set(held["hooks"]) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionEnd"}
 
 
 @all_rows(
