@@ -26,6 +26,8 @@ HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
 """The module of each additional JSON format of hooks (harness.checks.hook_form), by the value of `form`."""
 STATE_FOLDERS = ("mcp",)
 """Names of the plugins' folders in the state folder (harness.session.state)."""
+TOOLS_OF_OTHERS = "harness.plugins.agents.explained_call"
+"""The module that explains calls of tools which are neither ours nor a server's."""
 PERMISSION_PROMPT = "harness.plugins.agents.permission_prompt"
 """The module of the tool with which a served client asks for permission."""
 REPORTS: Mapping[str, str] = {

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from harness.paths import is_within
 from harness.regex import regex
 from harness.safe_files import read_small
 
@@ -114,6 +115,16 @@ def git_top(folder: str) -> str:
             return folder
         ancestor = os.path.dirname(ancestor)
     return ancestor
+
+
+def work_top(folder: str, home: str) -> str:
+    """Return the top of the repository around `folder` (absolute, links followed), as a workspace.
+
+    `folder` itself without a repository, if it does not exist, and in a repository that holds the folder `home`.
+    """
+    top = git_top(folder)
+    holds_home = is_within(os.path.realpath(home), top) if home else False
+    return folder if holds_home or not os.path.isdir(folder) else top
 
 
 def folders_up(folder: str) -> Sequence[str]:

@@ -278,6 +278,20 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
         ("read_file", '{"file": "a"}', 2, "file"),
         ("read_file", "{}", 2, "path"),
         ("read_file", "./{a}", 0, "read ./{a}"),
+        ("Bash", '{"command": "ls src", "description": "d"}', 0, "ls src"),
+        ("Bash", '{"command": "ls src", "dangerouslyDisableSandbox": true}', 10, "unconfined"),
+        ("Read", '{"file_path": "config/.env"}', 20, "config/.env"),
+        ("view", '{"path": "config/.env"}', 20, "config/.env"),
+        (
+            "apply_patch",
+            '{"command": "*** Begin Patch\\n*** Add File: .git/hooks/x\\n+x\\n*** End Patch"}',
+            10,
+            ".git/hooks/x",
+        ),
+        ("WebFetch", '{"url": "http://10.0.0.1/", "prompt": "p"}', 20, "private-address"),
+        ("TodoWrite", '{"todos": []}', 0, "read"),
+        ("Read", '{"unheard_of": 1}', 10, "Read"),
+        ("Read", "src/a.py", 2, "as a JSON object"),
     ],
 )
 def test_explain_takes_arguments_as_json(
@@ -285,6 +299,22 @@ def test_explain_takes_arguments_as_json(
 ) -> None:
     done = program.run("policy", "explain", "--policy", rules, "--tool", tool, words)
     assert (done.code, part in (done.err if code == 2 else done.out)) == (code, True), done
+
+
+def test_explain_in_a_subfolder_is_by_the_policy_of_the_repository(program: Program) -> None:
+    sub, top = program.workspace / "sub", program.workspace
+    for folder in (top / ".git", top / ".harness", sub):
+        folder.mkdir()
+    rule = '[[rule]]\nid = "d"\ndecision = "deny"\npath = ["/sub/d/"]\nreason = "not that"\n'
+    (top / ".harness" / "policy.toml").write_text(f"version = 1\n{rule}")
+    for words, code in (
+        (("cat d/x",), 20),
+        (("--tool", "read_file", "d/x"), 20),
+        (("--tool", "Read", '{"file_path": "d/x"}'), 20),
+        (("--cwd", ".", "cat d/x"), 0),
+    ):
+        done = program.run("policy", "explain", *words, cwd=sub)
+        assert (done.code, "judged in the repository" in done.err) == (code, "--cwd" not in words), done
 
 
 NEAREST = """

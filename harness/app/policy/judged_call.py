@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
@@ -18,6 +19,7 @@ from harness.plugin import ToolPlace
 from harness.record import replace
 from harness.session.shipped_plugins import tool_offers
 from harness.shell.facets import read_call, syntax_complaint
+from harness.shipped import TOOLS_OF_OTHERS
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
@@ -45,22 +47,23 @@ def action_for(
 ) -> Action:
     """Return the action that would be judged if the model called `tool` with this command or path.
 
-    `cwd` is the working directory of a command, inside the workspace. A call that changes nothing (`changes` is false)
-    is judged as a read if its file is in the workspace, as the tools do. `temporary` is the session's own `/tmp`, if
-    there is one. Raises UsageError for an unknown tool, ToolError for an invalid path or a working directory outside
-    the workspace.
+    `cwd` is the folder of a relative path, and the working directory of a command, inside the workspace. A call that
+    changes nothing (`changes` is false) is judged as a read if its file is in the workspace, as the tools do. `temporary`
+    is the session's own `/tmp`, if there is one. Raises UsageError for an unknown tool, ToolError for an invalid path or a
+    working directory outside the workspace.
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
     facets: tuple[Facet, ...]
     default_of = reads_as = raw = ""
+    folder = os.path.join(workspace.root, cwd)
     kind, disk, files = tool_kind(tool), workspace.seen_with(temporary), workspace.for_files(lambda: temporary)
     match kind.does:
         case Does.RUNS:
             facets, raw = _commands(text, disk, cwd), text
         case Does.READS:
-            facets = (files.resolve(text, Access.READ),)
+            facets = (files.resolve(text, Access.READ, folder),)
         case Does.WRITES:
-            written, read = (files.resolve(text, access) for access in (Access.WRITE, Access.READ))
+            written, read = (files.resolve(text, access, folder) for access in (Access.WRITE, Access.READ))
             new = kind.creates and not os.path.lexists(written.real)
             facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
             if not changes and written.place is Place.INSIDE:
@@ -96,10 +99,13 @@ def typed_action(
     workspace: Workspace,
     environment: Mapping[str, str],
     temporary: Callable[[], OwnTemporary | None] = lambda: None,
+    *,
+    cwd: str = "",
 ) -> tuple[Action, str]:
     """Return the action of a call that a user typed, and a note on unknown facts about its tool.
 
-    `text` is a command, a path, or the arguments of the call as a JSON object. `temporary` returns the session's own
+    `text` is a command, a path, or the arguments of the call as a JSON object. `cwd` is the current folder of the user,
+    in the workspace. The tool may be another agent's. `temporary` returns the session's own
     `/tmp`, if there is one. Raises UsageError and ToolError as `action_for` does, and ToolError for invalid
     arguments and for a command with a bash syntax error.
     """
@@ -113,7 +119,14 @@ def typed_action(
         return declared or outside_action or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
-    action = action_for(tool, text, workspace, temporary=named_in(text, temporary))
+    if tool not in SHIPPED_TOOLS and tool not in OPTIONAL_NAMES:
+        module = import_module(TOOLS_OF_OTHERS)
+        explanation: tuple[Action, str] | None = module.explained_call(
+            tool, arguments_of(tool, text), workspace, cwd or workspace.root, environment
+        )
+        if explanation is not None:
+            return explanation
+    action = action_for(tool, text, workspace, cwd=cwd, temporary=named_in(text, temporary))
     if tool_kind(tool).does is Does.RUNS and not text.strip():
         raise ToolError(f"{tool}: the command is blank")
     if tool_kind(tool).does is Does.RUNS and (complaint := syntax_complaint(text)):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.own_temporary import OwnTemporary
+from harness.files.repository import work_top
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
@@ -88,7 +89,13 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     from harness.session.extensions.hooks_here import declared_hooks
     from harness.tools.command_walls import CommandWalls
 
-    workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
+    folder = os.path.realpath(arguments.cwd or current_folder())
+    top = folder if arguments.cwd else work_top(folder, environment.get("HOME", ""))
+    workspace = Workspace(top, environment.get("HOME"))
+    if top != folder:
+        complain(
+            f"judged in the repository {visible_line(top, 5_000)}, as calls of agents are; `--cwd .` means this folder"
+        )
     state = State.of(environment)
     policy = assemble(state, workspace.root, names=arguments.policy, fallback="default")
     tool, words = arguments.tool, arguments.what
@@ -98,14 +105,14 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
         return CommandWalls(workspace).own_temporary(lambda: os.devnull, environment.get("PATH", "").split(":"))
 
     try:
-        action, note = typed_action(tool, text, workspace, environment, temporary)
+        action, note = typed_action(tool, text, workspace, environment, temporary, cwd=folder)
     except ToolError as error:
         raise UsageError(str(error)) from None
     if note:
         complain(note)
 
     def walls() -> WallsHere:
-        return CommandWalls(workspace).walls_here(policy, tool)
+        return CommandWalls(workspace).walls_here(policy, action.tool)
 
     verdict = evaluate_here(policy, action, walls=walls)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)

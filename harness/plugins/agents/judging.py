@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness import __version__
 from harness.actions import Action, Decision, Enforcement, JsonValue, PathAccess
 from harness.errors import ToolError
-from harness.files.repository import git_top
+from harness.files.repository import work_top
 from harness.files.workspace import Workspace
 from harness.gate.gate import Gate
 from harness.gate.options import GateOptions
@@ -426,7 +426,4 @@ def workspace_of(agent: GuardedAgent, event: HookEvent, parts: HookParts) -> str
     its current one. Without a repository, and in one that holds the home folder, it is that folder itself.
     """
     folders = (parts.environment.get(name, "") for name in agent.project_variables)
-    folder = os.path.realpath(next(filter(os.path.isabs, folders), event.cwd))
-    top = git_top(folder)
-    holds_home = bool(parts.home) and is_within(os.path.realpath(parts.home or ""), top)
-    return folder if holds_home or not os.path.isdir(folder) else top
+    return work_top(os.path.realpath(next(filter(os.path.isabs, folders), event.cwd)), parts.home or "")

@@ -74,6 +74,13 @@ def _pin_flags(parser: ArgumentParser) -> None:
     parser.add_argument("tool", nargs="?", type=filled, metavar="TOOL", help="one tool (default: all)")
 
 
+def _new_pin_flags(parser: ArgumentParser) -> None:
+    _pin_flags(parser)
+    parser.add_argument(
+        "--yes", type=filled, metavar="DIGEST", help="pin, without a question, the tool whose sha256 this is now"
+    )
+
+
 _LOGIN = "harness.plugins.mcp.commands.login_command"
 _PIN = later("harness.plugins.mcp.commands.pin_command", "pin_command")
 PLUGIN = Plugin(
@@ -107,7 +114,7 @@ PLUGIN = Plugin(
         CliCommand(
             name="mcp pin",
             help="Show what an MCP server says of its tools now, and ask whether to pin it.",
-            add_flags=_pin_flags,
+            add_flags=_new_pin_flags,
             run=_PIN,
         ),
         CliCommand(

@@ -290,3 +290,18 @@ def test_unknown_tool_cannot_be_pinned(program: Program, words: tuple[str, ...],
     with McpScene(program, pinned=[ECHO]), at_terminal(program, *words) as played:
         assert played.exit_code() == 2
         assert f"{said} " in played.unwrapped()
+
+
+def test_tool_is_pinned_by_its_digest_without_a_terminal(program: Program) -> None:
+    with McpScene(program, pinned=[FREE]) as scene:
+        scene.pins.note_listed({"echo": scene.described(ECHO)})
+        now = scene.described(ECHO).sha256
+        for words in (("srv", "--yes", now[:12]), ("srv", FREE["name"], "--yes", now), ("other", "--yes", now)):
+            refused = program.run("mcp", "pin", *words)
+            assert (refused.code, scene.pins.read()["echo"].pinned) == (2, None), refused
+        done = program.run("mcp", "pin", "srv", "--yes", now)
+        assert (done.code, done.out) == (0, f"srv echo: pinned, sha256 {now}\n")
+        assert scene.pins.read()["echo"].pinned == scene.described(ECHO)
+        other = scene.described(tool("echo", "Send it elsewhere."))
+        scene.pins.note_listed({"echo": other})
+        assert program.run("mcp", "pin", "srv", "echo", "--yes", now).code == 2  # it is the old one

@@ -28,7 +28,13 @@ ASKS = "mcp"
 
 
 def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Ask about each chosen tool, and pin or unpin it. Return 0, or 7 if the user refused one. Raises HarnessError."""
+    """Ask about each chosen tool, and pin or unpin it. Return 0, or 7 if the user refused one. Raises HarnessError.
+
+    With `--yes DIGEST`, pin the tool with that digest without a question.
+    """
+    digest = vars(arguments).get("yes")
+    if digest is not None:
+        return _pinned_by_digest(PinFile(pins_folder(State.of(environment)), arguments.name), arguments.tool, digest)
     if not terminal_is_there():
         raise UsageError(f"harness mcp {arguments.action} asks a person: it needs a terminal")
     pins = PinFile(pins_folder(State.of(environment)), arguments.name)
@@ -54,6 +60,26 @@ def _chosen(pins: PinFile, tool: str | None) -> Mapping[str, ToolPin]:
     return {tool: known_pins[tool]}
 
 
+def _pinned_by_digest(pins: PinFile, tool: str | None, digest: str) -> int:
+    """Pin the tool that has this digest in the server's last list. Raises UsageError if none has it."""
+    descriptions = {name: pin.listed or pin.pinned for name, pin in _chosen(pins, tool).items()}
+    now = next((each for each in descriptions.values() if each is not None and each.sha256 == digest.lower()), None)
+    if now is None:
+        raise UsageError(
+            f"no tool of the server {pins.server} has this sha256 now: `harness mcp check {pins.server}` prints those that are"
+        )
+    _keep(pins, now)
+    return Exit.DONE
+
+
+def _keep(pins: PinFile, now: ToolDescription) -> None:
+    try:
+        pins.pin(now)
+    except OSError as error:
+        raise UsageError(f"{pins.path} cannot be written: {error.strerror}") from None
+    _say(f"{pins.server} {now.name}: pinned, sha256 {now.sha256}")
+
+
 def _pinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
     now = pin.listed
     if now is None:
@@ -72,11 +98,7 @@ def _pinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
     current = pins.read().get(tool, ToolPin()).listed
     if current is None or current.sha256 != now.sha256:
         raise UsageError(f"{tool} was changed while you looked at it: look again")
-    try:
-        pins.pin(now)
-    except OSError as error:
-        raise UsageError(f"{pins.path} cannot be written: {error.strerror}") from None
-    _say(f"{pins.server} {tool}: pinned, sha256 {now.sha256}")
+    _keep(pins, now)
     return True
 
 
