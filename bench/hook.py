@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         measured: dict[str, tuple[Callable[[], Cost], int]] = {
             "python -c pass": (lambda: agent.run([sys.executable, "-c", "pass"]), 0),
             "hook, a command that may run": (lambda: agent.shell("ls"), 0),
-            "hook, a command that is refused": (lambda: agent.shell("cat .env"), 2),
+            "hook, a command that is refused": (lambda: agent.shell("cat .env"), 0),
             "hook, a file that may be read": (agent.read, 0),
             "hook, after a call": (agent.after, 0),
             "bash -c true": (lambda: agent.run(["/bin/bash", "-c", "true"]), 0),
