@@ -125,6 +125,7 @@ class AgentRig:
         """Further variables that the agent finds."""
         self.program = folder / "python" / "bin" / "python"
         self.start = AGENT_STARTS[agent]
+        self._program = os.path.join(FOLDER, "node_modules", ".bin", self.start.program)
         self.home = folder / "home"
         self.workspace = folder / "w"
         self._hook = folder / "hook"
@@ -162,6 +163,12 @@ class AgentRig:
             check=False,
         )
 
+    def start_by(self, command: str) -> None:
+        """Start the agent by this command line, which gets the agent's arguments."""
+        self._program = str(self.folder / "start")
+        Path(self._program).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        Path(self._program).chmod(0o700)
+
     def play(
         self,
         steps: Sequence[Sequence[ToolCall]],
@@ -181,7 +188,7 @@ class AgentRig:
                 self.start,
                 PlayedPlace(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
                 prompt,
-                program=os.path.join(FOLDER, "node_modules", ".bin", self.start.program),
+                program=self._program,
                 seconds=SECONDS,
                 more=(*(_MORE.get(self.agent, ()) if self._records else ()), *more),
                 environment=self.environment,

@@ -21,6 +21,7 @@ from rows import all_rows
 from harness.messages import ToolCall
 from harness.models.scripted import call
 from harness.plugins.agents.commands.agent_starts import PlayedPlace
+from harness.plugins.agents.guarded_agent import agent_named
 from harness.record import replace
 
 pytestmark = [
@@ -134,6 +135,37 @@ def test_codex_runs_permitted_commands_in_its_own_sandbox(sandbox: str) -> None:
         assert "nothing is pushed from here" in played.results["call_0-1-0"]
         outcomes = [record["seen_by"] for record in records(rig) if record["kind"] == "outcome" and "seen_by" in record]
         assert outcomes == ["codex"]
+
+
+SWITCHED_OFF = {
+    "claude": (".claude/settings.local.json", '{"disableAllHooks": true}'),
+    "codex": (".codex/config.toml", "[features]\nhooks = false\n"),
+    "copilot": (".github/copilot/settings.json", '{"disableAllHooks": true}'),
+    "gemini": (".gemini/settings.json", '{"hooksConfig": {"enabled": false}} // of the project'),
+    "qwen": (".qwen/settings.json", '{"disableAllHooks": true}'),
+}
+"""A file of a project that turns all hooks off."""
+
+
+@all_rows("agent", tuple(SWITCHED_OFF), ids=tuple(SWITCHED_OFF))
+def test_project_that_turns_hooks_off_is_seen_and_overridden(agent: str, tmp_path: Path) -> None:
+    rig = guarded(agent, tmp_path)
+    path, content = SWITCHED_OFF[agent]
+    (rig.workspace / path).parent.mkdir(parents=True)
+    (rig.workspace / path).write_text(content)
+    status, check = rig.harness("hook", "status", agent), rig.harness("hook", "check", agent)
+    assert (status.returncode, check.returncode) == (1, 1)
+    assert f"{rig.workspace / path}: " in status.stdout
+    assert "it ran, without our walls" in check.stdout
+    rig.start_by(f"{rig.program} -I -m harness hook run {agent}")
+    played = rig.play([(SHELL[agent]("echo said"),), (SHELL[agent]("touch asked.txt"),)])
+    assert not (rig.workspace / "asked.txt").exists()
+    if agent_named(agent).held_start is None:
+        assert (played.run.code, f"{rig.workspace / path}: " in played.run.stderr) == (2, True)
+        return
+    assert "said" in played.results["call_0-0-0"]
+    decisions = [record["summary"] for record in records(rig) if record["kind"] == "decision"]
+    assert decisions == ["echo said", "touch asked.txt"]
 
 
 @all_rows("agent, fault", [(agent, fault) for agent in BEFORE for fault in BROKEN])
