@@ -129,6 +129,16 @@ def _pi(_: Path) -> Deeds:
     }
 
 
+def _kimi(_: Path) -> Deeds:
+    return {
+        "read": (call("Read", path="f.txt"),),
+        "edit": (call("Edit", path="f.txt", old_string="alpha", new_string="ALPHA"),),
+        "write": (call("Write", path="new.txt", content="x\n"),),
+        "mcp": (call("mcp__place__echo", text="hi"),),
+        "subagent": (call("Agent", description="d", prompt=INNER_PROMPT),),
+    }
+
+
 _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "claude": _claude,
     "codex": _codex,
@@ -137,6 +147,7 @@ _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "copilot": _copilot,
     "opencode": _opencode,
     "pi": _pi,
+    "kimi": _kimi,
 }
 
 

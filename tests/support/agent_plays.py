@@ -42,4 +42,5 @@ PLAYS = {
     "copilot": Play("copilot", 6),
     "opencode": Play("opencode", 7),
     "pi": Play("pi", 8),
+    "kimi": Play("kimi", 9),
 }

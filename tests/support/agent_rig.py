@@ -19,6 +19,7 @@ from harness.messages import ToolCall
 from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
 from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
 from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
+from harness.plugins.agents.toml_hooks import Hook, as_toml
 
 FOLDER = os.environ.get("HARNESS_AGENTS", "")
 """Where `tests/plugins/agents/real/install_agents.py` put the agents."""
@@ -34,6 +35,7 @@ AFTER = {
     "copilot": ("permissionRequest", "postToolUse", "postToolUseFailure", "sessionEnd"),
     "opencode": ("tool.execute.after",),
     "pi": ("tool_result", "session_shutdown"),
+    "kimi": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
 }
 BEFORE = {
     "claude": "PreToolUse",
@@ -43,6 +45,7 @@ BEFORE = {
     "copilot": "preToolUse",
     "opencode": "tool.execute.before",
     "pi": "tool_call",
+    "kimi": "PreToolUse",
 }
 """What each agent calls the event before a tool."""
 _PLUGIN = """\
@@ -280,6 +283,14 @@ def _pi(rig: AgentRig) -> None:
     rig.write(".pi/agent/mcp.json", {"mcpServers": {"place": {**SERVER, "exposure": "direct"}}})
 
 
+def _kimi(rig: AgentRig) -> None:
+    command = shlex.join(rig.hook)
+    events = (BEFORE["kimi"], *AFTER["kimi"])
+    hooks: list[Hook] = [{"event": event, "command": f"{command} {event}", "timeout": rig.seconds} for event in events]
+    rig.write(".kimi-code/config.toml", as_toml(hooks))
+    rig.write(".kimi-code/mcp.json", {"mcpServers": {"place": SERVER}})
+
+
 _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "claude": _claude,
     "codex": _codex,
@@ -288,6 +299,7 @@ _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "copilot": _copilot,
     "opencode": _opencode,
     "pi": _pi,
+    "kimi": _kimi,
 }
 _MORE: Mapping[str, Sequence[str]] = {
     "claude": ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),

@@ -36,6 +36,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         takes={"path": "path", "glob": "glob"},
         ignores=("pattern", "type", "output_mode", "-i", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
     ),
+    "WebFetch": ForeignTool(kind=ForeignKind.FETCH, takes={"url": "url"}, needs=("url",)),
     **dict.fromkeys(
         ("Task", "TodoWrite", "AskQuestion", "SwitchMode", "CreatePlan", "Await"),
         ForeignTool(kind=ForeignKind.INWARD),
@@ -111,6 +112,7 @@ AGENT = GuardedAgent(
     rewrites=lambda event, environment: True,  # noqa: ARG005
     settings=SettingsFile(user=".cursor/hooks.json", project=".cursor/hooks.json"),
     settings_content=_hook_settings,
+    tells_refusals=True,
     project_variables=("CURSOR_PROJECT_DIR",),
     documents="https://cursor.com/docs/hooks",
     unseen=(

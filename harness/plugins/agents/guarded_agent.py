@@ -62,6 +62,8 @@ class SettingsFile(Record):
     """The front of `user` that `home_variable` replaces. Empty for its first part."""
     has_comments: bool = False
     """Whether the agent reads a file with comments."""
+    is_toml: bool = False
+    """Whether the file is TOML, with a list of tables `hooks`, and not JSON."""
     is_plugin: bool = False
     """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
 
@@ -133,6 +135,8 @@ class GuardedAgent(Record):
     """Whether the agent also accepts a replacement in an answer that makes it ask."""
     keeps_folder: bool = False
     """Whether the agent's shell keeps its folder between commands, so that `cd` has a lasting effect."""
+    tells_refusals: bool = False
+    """Whether the agent tells of a call that a hook refused as of one that failed."""
     project_variables: Sequence[str] = ()
     """Variables of the hook's environment that may name the agent's workspace, in order of precedence."""
     stop_prompt: Callable[[str], HookAnswer] = refusal
@@ -196,7 +200,7 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
 
 
 AGENTS: Mapping[str, str] = {
-    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "cursor")
+    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "cursor")
 }
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 

@@ -55,7 +55,8 @@ def other_hooks(agent: GuardedAgent, environment: Mapping[str, str], folder: str
 
 def _files(agent: GuardedAgent) -> Iterator[AgentFile]:
     for path, is_user in ((agent.settings.user, True), (agent.settings.project, False)):
-        yield AgentFile(path=f"{os.path.dirname(path)}/*" if agent.settings.is_plugin else path, is_user=is_user)
+        if path:
+            yield AgentFile(path=f"{os.path.dirname(path)}/*" if agent.settings.is_plugin else path, is_user=is_user)
     yield from agent.hook_files
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
+from harness.plugins.agents import toml_hooks
 from harness.plugins.agents.guarded_agent import GuardedAgent
 from harness.plugins.agents.json_text import edited, without_comments
 from harness.record import Record
@@ -84,9 +85,11 @@ def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
 def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
     """Return the path of an agent's settings file: the user's for `None`, else that of the folder `project`.
 
-    Raises UsageError if HOME is not an absolute path.
+    Raises UsageError if HOME is not an absolute path, and for a project whose agent takes no hooks from one.
     """
     if project is not None:
+        if not agent.settings.project:
+            raise UsageError(f"{agent.title} takes no hooks from a project: leave `--project` out")
         return os.path.join(project, agent.settings.project)
     return user_path(agent, environment, agent.settings.user)
 
@@ -111,6 +114,8 @@ def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange
     if agent.settings.is_plugin:
         _check_plugin(agent, path, before)
         return SettingsChange(path=path, before=before, after=str(hook_settings["text"]).encode())
+    if agent.settings.is_toml:
+        return SettingsChange(path=path, before=before, after=_toml_with_ours(agent, path, before, command))
     settings = _read(agent, path, before, command)
     after = _written(settings, _with_ours(settings, hook_settings, agent.name), before)
     return SettingsChange(path=path, before=before, after=after)
@@ -124,6 +129,8 @@ def removal(agent: GuardedAgent, path: str) -> SettingsChange:
     if agent.settings.is_plugin:
         _check_plugin(agent, path, before)
         return SettingsChange(path=path, before=before, after=None)
+    if agent.settings.is_toml:
+        return SettingsChange(path=path, before=before, after=_toml_with_ours(agent, path, before, "") or None)
     settings = _read(agent, path, before, "")
     rest = _without_ours(settings, agent.name)
     if rest == settings:
@@ -141,6 +148,9 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
     if agent.settings.is_plugin:
         found_line = _PLUGIN_COMMAND.search(before.decode(errors="replace"))
         commands = [] if found_line is None else [str(json.loads(found_line[1]))]
+    elif agent.settings.is_toml:
+        _toml_with_ours(agent, path, before, "")  # which refuses an invalid file
+        commands = [str(hook.get("command")) for hook in toml_hooks.hooks_in(before.decode())]
     else:
         commands = list(_commands(_read(agent, path, before, ""), agent.name))
     ours = next((command for command in commands if is_ours(command, agent.name)), None)
@@ -209,6 +219,21 @@ def _file_content(path: str) -> tuple[str, bytes | None]:
         return real, read_regular(real)
     except OSError as error:
         raise UsageError(f"{display_path}: {error.strerror}") from None
+
+
+def _toml_with_ours(agent: GuardedAgent, path: str, before: bytes | None, command: str) -> bytes:
+    """Return the TOML settings with our hooks for `command`; without them if it is empty.
+
+    Raises UsageError, with the text to add by hand, if the settings are invalid.
+    """
+    ours = toml_hooks.tables(agent.settings_content(command)["hooks"]) if command else []
+    try:
+        return toml_hooks.with_hooks((before or b"").decode(), ours, lambda line: is_ours(line, agent.name)).encode()
+    except ValueError as error:
+        problem = f"{visible_line(path, 1_000)} is left as it is: {visible_line(str(error), 1_000)}"
+        if command:
+            problem += f". Add this by hand:\n{toml_hooks.as_toml(ours)}"
+        raise UsageError(problem) from None
 
 
 def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:

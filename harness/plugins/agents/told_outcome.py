@@ -35,6 +35,8 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     substance = agent.substance_of(event)
     key = event.use_id or substance
     answer = session.answers.get(key)
+    if agent.tells_refusals and event.when is When.FAILED and answer is not None and not answer.allowed:
+        return
     calls = [call for call in session.open if call.key == key]
     foreign_call = agent.call_of(event, parts.environment)
     is_inward = foreign_call.kind is ForeignKind.INWARD

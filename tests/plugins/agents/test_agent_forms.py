@@ -117,5 +117,5 @@ def test_incomplete_event_is_rejected(name: str, event: str) -> None:
 
 def test_an_event_of_an_unknown_name_is_judged_as_a_call() -> None:
     fields = {"session_id": "S", "cwd": "/", "tool_name": "x", "tool_input": {}, "hook_event_name": "New"}
-    for name in ("claude", "codex", "gemini", "qwen"):
+    for name in ("claude", "codex", "gemini", "qwen", "kimi", "cursor"):
         assert agent_named(name).event_of(parse(json.dumps(fields).encode())).when is When.BEFORE

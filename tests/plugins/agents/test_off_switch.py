@@ -133,7 +133,7 @@ def test_our_hook_is_not_another_one(tmp_path: Path) -> None:
     made = folders(tmp_path)
     for name in AGENTS:
         agent = agent_named(name)
-        for project in (None, str(made.here)):
+        for project in (None, str(made.here)) if agent.settings.project else (None,):
             path = settings_path(agent, made.environment, project)
             write(installation(agent, path, hook_command("harness", name)), private=True)
         assert other_hooks(agent, made.environment, str(made.here)) == [], name

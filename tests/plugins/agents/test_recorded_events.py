@@ -15,6 +15,7 @@ TOOLS = {
     "qwen": "agent edit grep_search mcp__place__echo read_file run_shell_command write_file",
     "copilot": "bash create edit grep place-echo task view",
     "opencode": "bash edit grep place_echo read task write",
+    "kimi": "Agent Bash Edit Read Write mcp__place__echo",
     "pi": "bash edit mcp__place__echo read write",
 }
 """What was called, by agent."""
@@ -35,7 +36,7 @@ def test_event_names_its_place_and_session(event: RecordedEvent) -> None:
     assert re.findall(r"/(?:tmp|work|root|var)/(?!w/chats|t)[^\"]*", event.text) == []
 
 
-def test_subagent_calls_are_marked_except_by_gemini_and_opencode() -> None:
+def test_subagent_calls_are_marked_by_some_agents() -> None:
     inner = [event for event in recorded_events() if event.event in BEFORE and "echo inner" in event.text]
     marked = {event.agent for event in inner if {"agent_id", "agentId"} & set(event.fields)}
     assert {event.agent for event in inner} == set(TOOLS) - {"pi"}  # which has no subagents

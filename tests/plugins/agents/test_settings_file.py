@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ from harness.policy.built_in import PROTECTED_NAMES
 from harness.session.asked_call import quoted
 
 PROGRAM = "'/opt/my tools/harness'"
-IN_JSON = [name for name in AGENTS if not agent_named(name).settings.is_plugin]
+IN_JSON = [
+    name for name in AGENTS if not agent_named(name).settings.is_plugin and not agent_named(name).settings.is_toml
+]
 
 
 def command(agent: str, policy: str = "") -> str:
@@ -253,6 +256,55 @@ def test_foreign_plugin_is_left_alone(tmp_path: Path) -> None:
     assert installed(agent_named("opencode"), str(path)) is None
 
 
+TOML = """\
+# mine
+default_model = "k2"  # of all
+[[hooks]]
+event = "Stop"
+command = "beep"
+[models.k2]
+provider = 'x'"""
+
+
+def test_toml_settings_keep_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(TOML)
+    install("kimi", path)
+    assert path.read_text().startswith(f'{TOML}\n[[hooks]]\nevent = "PreToolUse"\n')
+    install("kimi", path, "/p/my.toml")
+    hooks = tomllib.loads(path.read_text())["hooks"]
+    assert [hook["event"] for hook in hooks] == [
+        "Stop",
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "SessionEnd",
+    ]
+    assert {"--policy" in hook["command"] for hook in hooks[1:]} == {True}
+    remove("kimi", path)
+    assert path.read_text() == f"{TOML}\n"
+
+
+@all_rows(
+    "text,why",
+    [
+        ("a = ", "Invalid value"),
+        ('hooks = "x"', "`hooks`"),
+        ("hooks = []", "namespace"),
+        ('text = """\n[[hooks]]\ncommand = "harness hook kimi"\n[x]\n"""', "cannot be changed"),
+        (b"\xff", "utf-8"),
+    ],
+)
+def test_toml_settings_that_cannot_be_changed_are_left_alone(text: str | bytes, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=why) as refused:
+        install("kimi", path)
+    assert 'event = "PreToolUse"' in str(refused.value)
+    assert path.read_bytes() == data
+
+
 def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
@@ -277,6 +329,7 @@ def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> 
         ("opencode", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/opencode/plugin/harness.js"),
         ("opencode", {"HOME": "/h"}, "/h/.config/opencode/plugin/harness.js"),
         ("pi", {"HOME": "/h", "PI_CODING_AGENT_DIR": "/p"}, "/p/extensions/harness.js"),
+        ("kimi", {"HOME": "/h", "KIMI_CODE_HOME": "/k"}, "/k/config.toml"),
         ("pi", {"HOME": "/h"}, "/h/.pi/agent/extensions/harness.js"),
     ],
 )
@@ -287,6 +340,8 @@ def test_settings_path_depends_on_agent_and_environment(agent: str, environment:
 def test_settings_path_needs_home_or_a_workspace() -> None:
     with pytest.raises(UsageError, match="HOME"):
         settings_path(agent_named("claude"), {}, None)
+    with pytest.raises(UsageError, match="no hooks from a project"):
+        settings_path(agent_named("kimi"), {"HOME": "/h"}, "/w")
     assert settings_path(agent_named("claude"), {}, "/w") == "/w/.claude/settings.local.json"
 
 
@@ -318,5 +373,5 @@ def test_failing_program_is_a_refusal(does: str | None, code: int, said: str, tm
 @all_rows("name", list(AGENTS))
 def test_settings_of_each_agent_are_protected_from_commands(name: str) -> None:
     settings = agent_named(name).settings
-    for path in (settings.user, settings.project):
+    for path in filter(None, (settings.user, settings.project)):
         assert path.partition("/")[0] in PROTECTED_NAMES | {".github"}

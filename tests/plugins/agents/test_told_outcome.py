@@ -158,3 +158,12 @@ def test_audit_says_first_that_something_ran_unjudged(program: Program, tmp_path
     page = tmp_path / "page.html"
     assert program.run("audit", "report", str(log), "-o", str(page)).code == 0
     assert "<strong>!! 1 call</strong> of another agent ran, and was not allowed" in page.read_text()
+
+
+@all_rows("event, runs", [("PostToolUseFailure", False), ("PostToolUse", True)])
+def test_an_agent_may_tell_of_a_refusal_as_of_a_failure(event: str, runs: bool, tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"), agent="kimi")
+    (scene.workspace / ".env").write_text("X=1\n")
+    scene.event("PreToolUse", "Read", {"path": ".env"}, tool_call_id="c1")
+    scene.event(event, "Read", {"path": ".env"}, tool_call_id="c1")
+    assert ("ran_unjudged" in [record["kind"] for record in scene.records()]) == runs

@@ -31,7 +31,7 @@ class AgentStart(Record):
     """
 
     package: str
-    """Package on npm, with the last tested version. pi needs Node 22.19."""
+    """Package on npm, with the last tested version. pi and Kimi Code need Node 22.19."""
     program: str
     arguments: Callable[[PlayedPlace], tuple[str, ...]]
     """Returns the arguments before the prompt."""
@@ -115,6 +115,15 @@ def _pi_environment(place: PlayedPlace) -> dict[str, str]:
     }
 
 
+def _kimi_environment(place: PlayedPlace) -> dict[str, str]:
+    return {
+        "KIMI_MODEL_NAME": "played",
+        "KIMI_MODEL_API_KEY": KEY,
+        "KIMI_MODEL_BASE_URL": f"{place.origin}/v1",
+        "KIMI_MODEL_PROVIDER_TYPE": "openai",
+    }
+
+
 AGENT_STARTS: Mapping[str, AgentStart] = {
     "claude": AgentStart(
         package="@anthropic-ai/claude-code@2.1.330",
@@ -164,5 +173,12 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
         arguments=lambda _: ("--provider", "azure", "--model", "gpt-5.5", "--print"),
         environment=_pi_environment,
         command=lambda command: call("bash", command=command),
+    ),
+    "kimi": AgentStart(
+        package="@moonshot-ai/kimi-code@2.1.0",
+        program="kimi",
+        arguments=lambda _: ("--prompt",),
+        environment=_kimi_environment,
+        command=lambda command: call("Bash", command=command),
     ),
 }

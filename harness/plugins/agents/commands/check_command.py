@@ -34,6 +34,7 @@ from harness.plugins.agents.settings_file import (
     user_path,
     write,
 )
+from harness.plugins.agents.toml_hooks import as_toml, hooks_in
 from harness.record import Record
 from harness.safe_files import make_private, read_regular, read_small, write_new
 from harness.session.exits import Exit
@@ -170,6 +171,8 @@ def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes 
     content = read_regular(path)
     if agent.settings.is_plugin:
         return content
+    if agent.settings.is_toml:
+        return as_toml(hooks_in(content.decode())).encode()
     settings = json.loads(without_comments(content.decode("utf-8-sig")))
     return json.dumps({name: settings[name] for name in _ABOUT_HOOKS if name in settings}).encode()
 

@@ -48,7 +48,7 @@ def run(arguments: Namespace, environment: Mapping[str, str]) -> NoReturn:
 
 def _hook(agent: GuardedAgent, environment: Mapping[str, str]) -> Installed:
     """Return our hook in the user's or the project's settings. Raises UsageError if it is missing or incomplete."""
-    for project in (None, current_folder()):
+    for project in (None, current_folder()) if agent.settings.project else (None,):
         hook = installed(agent, settings_path(agent, environment, project))
         if hook is not None and hook.complete:
             return hook

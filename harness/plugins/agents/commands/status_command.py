@@ -77,6 +77,8 @@ def _state_of(agent: GuardedAgent, environment: Mapping[str, str]) -> _AgentStat
     hooks: dict[str, Installed] = {}
     problems: list[tuple[str, str]] = []
     for name, project in (("user", None), ("project", current_folder())):
+        if project is not None and not agent.settings.project:
+            continue
         try:
             hook = installed(agent, settings_path(agent, environment, project))
         except UsageError as error:

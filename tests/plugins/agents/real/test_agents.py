@@ -66,8 +66,8 @@ def _asked(agent: str, folder: Path, failing: Failing, keys: Mapping[str, str] |
 def test_agent_sends_its_hook_the_recorded_event(play: Play, tmp_path: Path) -> None:
     told = {event.shape for event in play.told(tmp_path / "rig")}
     kept = {event.shape for event in recorded_events() if event.agent == play.agent}
-    if play.agent == "codex":
-        assert told <= kept  # two plays
+    if play.agent in ("codex", "kimi"):
+        assert told <= kept  # two plays; and Kimi Code does not wait for its hooks after a call
     else:
         assert told == kept
 
