@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from agent_calls import CODE_MODE, INNER_CODE, SHELL, code_deeds, deeds
-from agent_rig import BEFORE, FOLDER, AgentRig
-from broken_hook import BROKEN, TABLE, guarded, rows_of, runs_broken
+from agent_rig import BEFORE, FOLDER, SERVER, AgentRig
+from broken_hook import BROKEN, POLICY, TABLE, guarded, rows_of, runs_broken
 from places import ROOT
 from rows import all_rows
 
@@ -106,6 +106,53 @@ def test_no_key_of_the_environment_reaches_the_model(agent: str, tmp_path: Path)
     for number, command in enumerate(commands):
         shown = said[f"call_0-{number}-0"]
         assert not [value for value in (*KEYS.values(), "s3cr3t-of-a-file") if value in shown], (command, shown)
+
+
+MCP_RULE = """[[rule]]
+id = "place"
+decision = "deny"
+tool = ["mcp__place__*"]
+reason = "nothing is asked there"
+"""
+
+
+@all_rows("agent", ["copilot", "opencode"])
+@all_rows("rule,said", [(MCP_RULE, "nothing is asked there"), ("", "hi")], ids=["denied", "allowed"])
+def test_tool_of_a_server_has_one_name_in_policies(agent: str, rule: str, said: str, tmp_path: Path) -> None:
+    rig = guarded(agent, tmp_path, POLICY + rule)
+    if agent == "copilot":
+        rig.write(".copilot/mcp-config.json", {"mcpServers": {"place": {"type": "local", "tools": ["*"], **SERVER}}})
+    else:
+        server = {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}
+        rig.write(".config/opencode/opencode.json", {"mcp": {"place": server}})
+    played = rig.play([deeds(agent, rig.workspace)["mcp"]])
+    assert said in played.results["call_0-0-0"]
+    (tool,) = {record["tool"] for record in records(rig) if record["kind"] == "call_proposed"}
+    assert tool == "mcp__place__echo"
+
+
+def test_claude_reads_its_own_outputs_unasked_and_no_skill_runs_commands_unasked(tmp_path: Path) -> None:
+    policy = POLICY.replace('default = "auto"', 'default = "confirm"').replace('"pwd"]', '"pwd", "seq"]')
+    rig = guarded("claude", tmp_path, policy)
+    for name, text in (("plain", "Say less."), ("busy", "First !`touch ran-by-a-skill`")):
+        skill = rig.workspace / ".claude" / "skills" / name / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text(f"---\nname: {name}\ndescription: Speak well.\n---\n{text}\n")
+    long = call("Bash", command="seq 1 60000", description="d")
+    first = rig.play([(long,), (call("Skill", skill="busy"),), (call("ListAgents"),)])
+    assert not (rig.workspace / "ran-by-a-skill").exists()
+    assert "confirm by default" in first.results["call_0-1-0"]
+    assert "confirm by default" not in first.results["call_0-2-0"]
+    (path,) = (rig.home / ".claude/projects").glob("*/*/tool-results/*")
+    own = rig.play([(call("Read", file_path=str(path)),)])  # it belongs to another session
+    assert "outside the workspace" in own.results["call_0-0-0"]
+    memory = path.parents[2] / "memory" / "MEMORY.md"
+    memory.parent.mkdir(exist_ok=True)
+    memory.write_text("remembered\n")
+    (rig.workspace / ".claude/skills/busy/SKILL.md").write_text("Say more.")
+    again = rig.play([(call("Read", file_path=str(memory)),), (call("Skill", skill="plain"),)])
+    assert "remembered" in again.results["call_0-0-0"]
+    assert "confirm by default" not in again.results["call_0-1-0"]
 
 
 def test_calls_of_a_codex_program_are_judged_one_by_one(tmp_path: Path) -> None:
