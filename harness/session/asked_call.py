@@ -79,6 +79,8 @@ class HookParts(Record):
     """Seconds to wait for another call of the same session. That call may itself wait for the user."""
     checks: Callable[[Workspace], CallChecks]
     """Takes a workspace; returns the user's own hooks that check calls there."""
+    stops_unjudged: Callable[[str], bool] = lambda workspace: True  # noqa: ARG005
+    """Takes a workspace; returns whether a call that ran and was not allowed stops the session."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
     """Context manager that pauses the time limit on the hook's own work."""
 

@@ -80,6 +80,9 @@ cache_write = 1.5
 [prices.other]
 input = 1
 output = 2
+
+[agents]
+unjudged = "warn"
 """
 
 OF_MODEL = """\
@@ -163,6 +166,7 @@ def test_every_key_is_taken_with_its_line() -> None:
         "bounds.calls": (3, "c.toml:39"),
         "bounds.argument_characters": (4000, "c.toml:40"),
         "bounds.event_bytes": (900, "c.toml:41"),
+        "agents.unjudged": ("warn", "c.toml:54"),
     }
     assert file.prices == {
         "some-model": Setting(

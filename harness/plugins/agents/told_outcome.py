@@ -53,10 +53,12 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     reason = (
         "changed" if calls or (answer is not None and answer.allowed) else "unknown" if answer is None else "refused"
     )
-    _record_unjudged(agent, event, session, number, reason)
+    # Nobody has seen the events of an agent that was not tried.
+    stops = not agent.documents and parts.stops_unjudged(session.workspace)
+    _record_unjudged(agent, event, session, number, reason, stops=stops)
     for call in calls:
         session.replaced(call)
-    if not agent.documents:  # nobody has seen the events of an agent that was not tried
+    if stops:
         session.latch = session.latch or STOPPED
     parts.note_head(session.log, False)
 
@@ -69,7 +71,7 @@ def _in_its_place(foreign_call: ForeignCall, event: HookEvent, session: AgentSes
 
 
 def _record_unjudged(
-    agent: GuardedAgent, event: HookEvent, session: AgentSession, number: int | None, reason: str
+    agent: GuardedAgent, event: HookEvent, session: AgentSession, number: int | None, reason: str, *, stops: bool
 ) -> None:
     redact = CallRecords(session.log).redact
     arguments = json.dumps(dict(event.arguments), ensure_ascii=False)
@@ -85,7 +87,7 @@ def _record_unjudged(
             "seen_by": agent.name,
             "status": _status(event).value,
             "content": redact(_response(event))[:MOST_LOGGED_RESPONSE],
-            "stops": not agent.documents,
+            "stops": stops,
         },
         sync=True,
     )

@@ -127,6 +127,7 @@ SETTINGS: Mapping[str, Declared] = {
     "instructions": Declared(holds="flag", default=True, flag="--no-instructions"),
     "sign_key": Declared(holds="line"),
     "plugins": Declared(holds="list of text", default=()),
+    "agents.unjudged": Declared(holds="one of stop warn", default="stop"),
     "terminal.dead_seconds": Declared(
         holds=f"number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}", default=0.4
     ),

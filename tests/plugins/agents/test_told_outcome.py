@@ -14,6 +14,7 @@ from program import Program
 from rows import all_rows
 
 from harness.policy.loader import load_policy
+from harness.record import replace
 from harness.sandbox import enforces, probe
 
 ROWS = [
@@ -126,6 +127,27 @@ def test_call_that_was_replaced_is_not_said_to_have_never_begun(tmp_path: Path) 
     outcome = scene.records()[-2]
     assert outcome["content"] == "It did not run: the agent ran something else in its place."
     assert scene.records()[-1]["stop"] == "blocked"
+
+
+def test_session_goes_on_where_the_person_only_wants_a_warning(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    scene.parts = replace(scene.parts, stops_unjudged=lambda workspace: False)
+    scene.event("PreToolUse", "Bash", {"command": "ls"})
+    scene.event("PostToolUse", "Bash", {"command": "cat .env"}, tool_response={})
+    assert word_of(scene.event("PreToolUse", "Read", {"file_path": "f.txt"}, use_id="c2")) == "allow"
+    (found,) = (record for record in scene.records() if record["kind"] == "ran_unjudged")
+    assert found["stops"] is False
+
+
+def test_configuration_says_whether_the_session_stops(program: Program) -> None:
+    hooked = Hooked(program)
+    config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('[agents]\nunjudged = "warn"\n')
+    config.chmod(0o600)
+    hooked.words("ls")
+    hooked.hook(hooked.event("PostToolUse", command="cat .env", tool_response={}))
+    hooked.words("ls", use_id="c2")
 
 
 def test_change_by_the_person_at_the_prompt_is_theirs(tmp_path: Path) -> None:

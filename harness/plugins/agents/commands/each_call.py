@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import harness
 from harness.errors import HarnessError, UsageError
 from harness.safe_files import make_private
+from harness.session.asked_call import AskedCall, HookParts, quoted
 from harness.session.state import State
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
     from harness.policy.verdict import Verdict
-    from harness.session.asked_call import AskedCall, HookParts
 
 OWN_SECONDS = 20.0
 """Maximum seconds of our own work for a decision; then the call is refused. Every agent waits 30 s or more."""
@@ -145,7 +145,6 @@ def hook_parts(
     `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait.
     """
     from harness.files.before_images import BeforeImages
-    from harness.session.asked_call import HookParts, quoted
     from harness.session.environment_secrets import redactor_for, secrets_of
 
     state = State.of(environment)
@@ -182,6 +181,12 @@ def hook_parts(
         waiting_list = WaitingList(state.waiting, unheard_seconds=seconds, clock_stopped=clock_stopped, sleep=pause)
         return waiting_list.ask(call)
 
+    def stops_unjudged(workspace: str) -> bool:
+        from harness.session.config.config_file import load_config  # only after such a call
+
+        setting = load_config(state.config_file, workspace).values.get("agents.unjudged")
+        return setting is None or setting.value != "warn"
+
     def checks(workspace: Workspace) -> CallChecks:
         from harness.session.extensions.hooks_here import hooks_here
 
@@ -205,6 +210,7 @@ def hook_parts(
         advise=_advise,
         runner=f"{own_command(quoted)} exec",
         host_fields=host_fields,
+        stops_unjudged=stops_unjudged,
         wait_seconds=WAIT_SECONDS,
         clock_stopped=clock_stopped,
     )
