@@ -12,7 +12,7 @@ import signal
 import stat
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +25,7 @@ from harness.process.start import Launch, find_bash, start_elsewhere
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.redaction.redactor import Redactor
+from harness.regex import regex
 from harness.sandbox import Confinement, Unhidden, hides_where_it_may_write, keeper_here, prepare
 from harness.sandbox.walls import TEMPORARY
 
@@ -37,6 +38,10 @@ _KEYS = (signal.SIGINT, signal.SIGQUIT)
 """Signals that a terminal sends to the command directly. This process ignores them meanwhile."""
 _FAR = 200
 """Lowest number of the file descriptors that we pass to bash, to avoid numbers that commands use."""
+_USES = regex(r"\$\{?([A-Za-z_]\w*)|\bprintenv\s+([A-Za-z_]\w*)")
+"""Matches the use of a variable in a command line."""
+MOST_NAMED = 5
+"""Maximum number of variables named to the agent."""
 NOT_STARTED = 126
 MOST_PATH = 4096
 
@@ -127,7 +132,7 @@ def run_confined(
         restored = None if watch is None else watch.restore()
         if confinement.starter is not None:
             keeper_here(abilities).leave()  # what the command left running goes on, as in the agent's shell
-        notes = list(ticket.notes)
+        notes = [*ticket.notes, *(_missing(ticket.command, environment, variables) if code else ())]
         if network is not None:
             network.close()
             notes += network.notes(failed=code != 0)
@@ -180,6 +185,14 @@ def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | 
     if ticket.root:
         variables["PATH"] = path_without_surprise(variables["PATH"], ticket.root)
     return {**variables, **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
+
+
+def _missing(command: str, environment: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note on the variables that a failed command uses, and that only the agent's shell has."""
+    used = dict.fromkeys(first or second for first, second in _USES.findall(command))
+    names = [f"${name}" for name in used if name in environment and name not in variables]
+    if names:
+        yield f"[commands are not given {', '.join(names[:MOST_NAMED])}]"
 
 
 def _code_of(launch: Launch, confinement: Confinement, on_start: Callable[[], None]) -> int:

@@ -45,6 +45,12 @@ def test_command_cannot_read_the_environment_of_the_agent(command: str, hooked: 
     assert KEY[::-1] not in done.out
 
 
+def test_failed_command_is_told_which_variable_it_was_not_given(hooked: Hooked) -> None:
+    hooked.environment.update(GITHUB_TOKEN=KEY, EMPTY="")
+    done = hooked.run('test -n "$GITHUB_TOKEN$EMPTY$HOME$UNSET" && printenv GITHUB_TOKEN')
+    assert (done.code, done.out, done.err) == (1, "", "harness: [commands are not given $GITHUB_TOKEN, $EMPTY]\n")
+
+
 def test_search_of_a_folder_leaves_out_denied_files_and_says_so(hooked: Hooked) -> None:
     (hooked.workspace / ".env").write_text("alpha secret\n")
     done = hooked.run("grep -rn alpha .")
