@@ -520,7 +520,7 @@ def test_every_variable_that_the_command_line_reads_is_documented() -> None:
         )
     documented = code(section("docs/getting-started.md", "Environment variables"))
     of_others = {"CI", "HOME", "PATH", "TERM", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_TMPDIR", "COPILOT_HOME"}
-    of_others |= {"QWEN_PROJECT_DIR"}
+    of_others |= {"QWEN_PROJECT_DIR", "PWD"}
     assert read_there - of_others == {name for name in documented if name.isupper()}
 
 

@@ -176,6 +176,7 @@ AGENT = GuardedAgent(
     ),
     hook_files=(
         AgentFile(path=".claude/settings.json"),
+        AgentFile(path=".claude/settings.local.json", is_read_above=True),
         AgentFile(path=".claude/plugins/cache/*/*/*/hooks/hooks.json", is_user=True),
     ),
     held_start=lambda content: HeldStart(words=("--settings", json.dumps({"disableAllHooks": False, **content}))),

@@ -62,15 +62,22 @@ def _files(agent: GuardedAgent) -> Iterator[AgentFile]:
 
 def _hooks_in(agent: GuardedAgent, path: str, settings: Mapping[str, JsonValue]) -> Iterator[OtherHook]:
     declared = settings.get("hooks")
-    own_events = agent.settings_content("")["hooks"]
-    if not isinstance(declared, dict) or not isinstance(own_events, dict):
-        return
-    for event in (next(iter(own_events)), *_ANSWERS):
-        for entry in _objects(declared.get(event)):
+    for event in (_before_event(agent), *_ANSWERS):
+        if isinstance(declared, dict):
+            entries = _objects(declared.get(event))
+        else:  # a list whose entries name their events
+            entries = [entry for entry in _objects(declared) if entry.get("event") == event]
+        for entry in entries:
             for hook in _objects(entry["hooks"]) if "hooks" in entry else [entry]:
                 command = next((str(hook[name]) for name in _COMMANDS if name in hook), "")
                 if not is_ours(command, agent.name):
                     yield OtherHook(path=path, event=event, command=command)
+
+
+def _before_event(agent: GuardedAgent) -> str:
+    """Return the agent's name of the event before a call: the first in our settings."""
+    events = agent.settings_content("")["hooks"]
+    return next(iter(events)) if isinstance(events, dict) else str(_objects(events)[0]["event"])
 
 
 def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:

@@ -105,6 +105,8 @@ BEFORE = "PreToolUse  rtk hook"
     [
         ("claude", "here", ".claude/settings.json", {"hooks": {"PreToolUse": GROUP}}, BEFORE),
         ("claude", "here", ".claude/settings.local.json", {"hooks": {"PreToolUse": GROUP}}, BEFORE),
+        ("claude", "top", ".claude/settings.local.json", {"hooks": {"PreToolUse": GROUP}}, BEFORE),
+        ("claude", "top", ".claude/settings.json", {"hooks": {"PreToolUse": GROUP}}, ""),
         ("claude", "here", ".claude/settings.json", {"hooks": {"PermissionRequest": GROUP}}, "PermissionRequest  rtk hook"),
         ("claude", "here", ".claude/settings.json", {"hooks": {"Stop": GROUP}}, ""),
         ("claude", "home", ".claude/plugins/cache/m/p/1/hooks/hooks.json", {"hooks": {"PreToolUse": GROUP}}, BEFORE),
@@ -113,6 +115,7 @@ BEFORE = "PreToolUse  rtk hook"
         ("copilot", "home", ".copilot/hooks/x.json", {"hooks": {"preToolUse": [COMMAND]}}, "preToolUse  rtk hook"),
         ("codex", "top", ".codex/config.toml", '[[hooks.PreToolUse]]\nhooks = [{command = "a"}]', "PreToolUse  a"),
         ("opencode", "here", ".opencode/plugin/x.ts", "", " "),
+        ("kimi", "home", ".kimi-code/config.toml", '[[hooks]]\nevent = "PreToolUse"\ncommand = "a"', "PreToolUse  a"),
         ("claude", "here", ".claude/settings.json", "{", ""),
         ("claude", "here", ".claude/settings.json", {"hooks": {"PreToolUse": [1, {"hooks": 2}, {}]}}, "PreToolUse"),
         ("claude", "here", ".claude/settings.json", {"hooks": [GROUP]}, ""),
