@@ -54,11 +54,11 @@ def exit_code(
     try:
         try:
             _check_folder(os.path.dirname(path))
+            link.settimeout(greeting_seconds)  # so that no full queue of a hung resident holds it
             link.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             _start(path)
             return None
-        link.settimeout(greeting_seconds)
         if peer_surroundings(link) != ours or link.recv(1) != GREETING:
             return None
     except OSError:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -409,6 +409,31 @@ def test_client_refuses_whatever_fails_after_the_greeting(
     assert (b"harness refuses" in err) is (code == 2)
 
 
+def test_client_waits_at_no_full_queue(residing: Residing) -> None:
+    ours = surroundings("self")
+    assert ours is not None
+    path = socket_path(residing.environment, ours)
+    os.mkdir(os.path.dirname(path), mode=0o700)
+    with ExitStack() as waiting, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                link = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                link.setblocking(False)
+                link.connect(path)
+        answer = residing.ask(residing.event())
+    assert (answer.done.code, answer.by_resident) == (0, False)
+
+
+def test_resident_without_a_socket_ends(residing: Residing) -> None:
+    path = residing.runtime / "s"
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", IDLE, str(ROOT), str(path), "300", "0.05"])
+    until(path.exists)
+    path.unlink()
+    assert process.wait(timeout=300) == 0
+
+
 def test_changed_program_is_not_asked_any_more(residing: Residing, tmp_path: Path) -> None:
     copied = tmp_path / "copied"
     shutil.copytree(Path(ROOT, "harness"), copied / "harness")
@@ -428,13 +453,13 @@ IDLE = """
 import os, sys
 sys.path.append(sys.argv[1])
 from harness.plugins.agents.commands.resident import Resident
-Resident(sys.argv[2], os.environ, idle_seconds=0.05).run()
+Resident(sys.argv[2], os.environ, idle_seconds=float(sys.argv[3]), look_seconds=float(sys.argv[4])).run()
 """
 
 
 def test_resident_without_events_ends(residing: Residing) -> None:
     path = residing.runtime / "s"
-    subprocess.run([sys.executable, "-I", "-S", "-c", IDLE, str(ROOT), str(path)], check=True)
+    subprocess.run([sys.executable, "-I", "-S", "-c", IDLE, str(ROOT), str(path), "0.05", "20"], check=True)
     assert not path.exists()
 
 

@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import harness.programs
 import harness.shell
+from harness.paths import is_within
 from harness.plugins.agents.commands import each_call
 from harness.plugins.agents.guarded_agent import AGENTS
 from harness.plugins.agents.resident_client import GREETING, NUMBER, peer_surroundings, surroundings
@@ -35,6 +36,8 @@ from harness.sandbox.machine import landlock_trial, seccomp_trial
 
 IDLE_SECONDS = 300.0
 """Seconds without an event after which the resident ends."""
+LOOK_SECONDS = 20.0
+"""Seconds after which an idle resident looks whether its socket is still there."""
 REQUEST_SECONDS = 20.0
 """Maximum seconds until a client has sent its request."""
 MOST_CHILDREN = 64
@@ -108,13 +111,22 @@ def warm() -> None:
 class Resident:
     """The listening socket, and the processes of the events that are being decided."""
 
-    def __init__(self, path: str, environment: MutableMapping[str, str], *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        path: str,
+        environment: MutableMapping[str, str],
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
         """Listen at `path`. `environment` is that of this process. Raises OSError."""
         self._path = path
         self._idle_seconds = idle_seconds
+        self._look_seconds = min(look_seconds, idle_seconds)
         self._environment = environment
         self._surroundings = surroundings("self")
-        self._code = _code()
+        self._files = _own_files()
+        self._states = _states(self._files)
         self._children: dict[int, EventProcess] = {}
         self._poll = select.poll()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -130,9 +142,10 @@ class Resident:
 
     def run(self) -> None:
         """Serve until the resident is idle, or its program changed."""
-        listens = True
+        listens, idle = True, 0.0
         while listens or self._children:
-            ready = {descriptor for descriptor, _ in self._poll.poll(self._idle_seconds * 1000)}
+            ready = {descriptor for descriptor, _ in self._poll.poll(self._look_seconds * 1000)}
+            idle = 0.0 if ready or self._children else idle + self._look_seconds
             for child in [*self._children.values()]:
                 if child.handle in ready:
                     self._end(child)
@@ -140,14 +153,14 @@ class Resident:
                     self._kill(child)
             if listens and self._listener.fileno() in ready:
                 listens = self._accept()
-            listens = listens and bool(ready or self._children)
+            listens = listens and idle < self._idle_seconds and self._is_reachable()
             if not listens:
                 self._close()
 
     def _accept(self) -> bool:
         """Fork a process for the next client. Return whether the resident may serve further ones."""
         link, _ = self._listener.accept()
-        if _code() != self._code:
+        if _states(self._files) != self._states:
             link.close()
             return False
         if (
@@ -191,11 +204,18 @@ class Resident:
     def _close(self) -> None:
         if self._listener.fileno() < 0:
             return
-        with suppress(OSError, KeyError):
-            if os.lstat(self._path).st_ino == self._socket:
+        with suppress(OSError):
+            if self._is_reachable():
                 os.unlink(self._path)
-            self._poll.unregister(self._listener)
+        self._poll.unregister(self._listener)
         self._listener.close()
+
+    def _is_reachable(self) -> bool:
+        """Return whether the socket is where the clients look for it."""
+        try:
+            return os.lstat(self._path).st_ino == self._socket
+        except OSError:
+            return False
 
     def _become(self, link: socket.socket, parent: int) -> NoReturn:
         """Answer one client in a forked process: take on its streams, folder and environment. Never returns."""
@@ -251,14 +271,20 @@ def _read(link: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _code() -> tuple[object, ...]:
-    """Return the state of the files of this program that are loaded: they change when it is upgraded."""
-    paths = [module.__file__ for name, module in sys.modules.copy().items() if name.startswith("harness")]
+def _own_files() -> tuple[str, ...]:
+    """Return the files of this program that are loaded, without Python's library: an upgrade changes them."""
+    library = os.path.dirname(os.__file__)
+    paths = {getattr(module, "__file__", None) or library for module in sys.modules.copy().values()}
+    return (sys.executable, *(path for path in paths if "-packages/" in path or not is_within(path, library)))
+
+
+def _states(paths: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return inode, size and time of change of each file; zeros for one that is gone."""
     states = []
-    for path in (sys.executable, *sorted(filter(None, paths))):
+    for path in paths:
         try:
             status = os.stat(path)
-            states.append((path, status.st_ino, status.st_size, status.st_mtime_ns))
+            states.append((status.st_ino, status.st_size, status.st_mtime_ns))
         except OSError:
-            states.append((path, 0, 0, 0))
-    return tuple(states)
+            states.append((0, 0, 0))
+    return states
