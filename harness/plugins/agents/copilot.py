@@ -207,7 +207,7 @@ AGENT = GuardedAgent(
     stop_prompt=stopped_prompt,
     sends_files=True,
     unseen=(
-        "a command that it asks the person about is run by itself, without walls of ours",
+        "a command that it asks the person about is run by itself, without walls and masks of ours",
         "hooks of a project count only where its folder is trusted",
         "hooks of calls at once wait for each other, and one that waits too long lets its call run",
         "web search runs at the provider",

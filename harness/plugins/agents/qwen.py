@@ -156,7 +156,7 @@ AGENT = GuardedAgent(
     stop_prompt=stopped_prompt,
     sends_files=True,
     unseen=(
-        "it runs its commands itself, so that no walls of ours are around them",
+        "it runs its commands itself: no walls of ours are around them, and nothing masks their output",
         "without --yolo and without a person its own rules refuse a call before our hook can ask",
     ),
 )
