@@ -20,6 +20,21 @@ from harness.plugins.mcp.server_declaration import ServerDeclaration
 
 SERVER = str(Path(SUPPORT, "hostile_mcp_server.py"))
 WORDS = [sys.executable, SERVER, "plain"]
+LISTING = """\
+import json, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        info = {"name": "listing", "version": "1"}
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+    else:
+        result = {"tools": TOOLS} if asked["method"] == "tools/list" else {}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+"""An MCP server with these tools."""
 
 
 def test_servers_are_listed_with_place_and_tool_states(program: Program) -> None:
@@ -114,3 +129,15 @@ def test_hints_are_given_if_the_walls_are_the_likely_reason(
     found = list(hints(declaration, said))
     assert len(found) == len(told), found
     assert all(part in line for part, line in zip(told, found, strict=True)), found
+
+
+def test_doubled_tools_and_hidden_characters_are_told(program: Program) -> None:
+    listed = [tool("plain"), tool("odd", description="Do\u200b it."), tool("two"), tool("two", description="Other.")]
+    server = program.workspace / "listing.py"
+    server.write_text(LISTING.replace("TOOLS", repr(listed)))
+    ConfiguredScene(program, [sys.executable, str(server)])
+    line = "srv: not clean, 2 tools, 2 new, 1 note, 1 with hidden characters\n"
+    assert program.run("mcp", "check").out.startswith(line)
+    said = program.run("mcp", "check", "srv").out
+    assert "note: odd: its hidden characters are shown as escapes" in said
+    assert "left out: two: the server listed two tools of that name" in said

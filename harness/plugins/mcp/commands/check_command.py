@@ -69,7 +69,8 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         pins = PinFile(pins_folder(state), declaration.name).read()
         reason = _why_not(report, declaration)
         code = FAILED if reason else code
-        end = f"failed: {reason}" if reason else f"ok, {_tools_in_a_line(report, pins)}"
+        word = "ok" if not report.notes and not _with_hidden_characters(report) else "not clean"
+        end = f"failed: {reason}" if reason else f"{word}, {_tools_in_a_line(report, pins)}"
         _say(redact(f"{declaration.name}: {end}"))
         if len(chosen) == 1:
             _say("")
@@ -86,8 +87,15 @@ def _tools_in_a_line(report: ServerReport, pins: Mapping[str, ToolPin]) -> str:
     """Return the number of a server's tools, of those in each state, and of its notes."""
     states = Counter(standing(pins[tool.name], tool.command) if tool.name in pins else "new" for tool in report.tools)
     notes = [count_of(len(report.notes), "note")] if report.notes else []
+    hidden = len(_with_hidden_characters(report))
+    notes += [f"{hidden} with hidden characters"] if hidden else []
     counts = [*(f"{number} {state}" for state, number in states.items()), *notes]
     return ", ".join((count_of(len(report.tools), "tool"), *counts))
+
+
+def _with_hidden_characters(report: ServerReport) -> list[str]:
+    """Return the names of the tools of whose descriptions a person would not see every character."""
+    return [tool.name for tool in report.tools if tool.text != tool.plain_text]
 
 
 def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
@@ -123,6 +131,7 @@ def _report_lines(report: ServerReport, declaration: ServerDeclaration, pins: Ma
         return
     yield f'{count_of(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
     yield from (f"note: {note}" for note in report.notes)
+    yield from (f"note: {name}: its hidden characters are shown as escapes" for name in _with_hidden_characters(report))
     if report.noise:
         yield f"note: {count_of(report.noise, 'line')} of its output were no messages"
     for tool in report.tools:
