@@ -1,4 +1,4 @@
-"""Claude Code. Tried: 2.1.330 and 2.1.332."""
+"""Claude Code. Tried: 2.1.332."""
 
 from __future__ import annotations
 

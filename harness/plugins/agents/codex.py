@@ -1,4 +1,4 @@
-"""Codex CLI. Tried: 0.169.0 and 0.171.0."""
+"""Codex CLI. Tried: 0.171.0."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from rows import all_rows
 from screen_scene import CTRL_C, PlayedTerminal
 
 from harness.errors import UsageError
+from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
 
@@ -80,6 +81,7 @@ def test_codex_is_let_to_trust_the_hook_by_itself(fails: str, program: Program) 
     assert len(json.loads((home / "trusted.json").read_text())) == len(events)
     status = program.run("hook", "status", "codex").out
     assert "9.9.9" in status
+    assert f"codex: its tools are known as of {tried_version('codex')}: others ask" in status
     assert status.splitlines()[1].split() == ["codex", "9.9.9", "user", "as", "for", "the", "prompt", "on"]
     (home / "trusted.json").unlink()
     status = program.run("hook", "status", "codex").out

@@ -124,16 +124,21 @@ def _kimi_environment(place: PlayedPlace) -> dict[str, str]:
     }
 
 
+def tried_version(agent: str) -> str:
+    """Return the version of an agent whose tools and answers we know. Empty for one that was not tried."""
+    return AGENT_STARTS[agent].package.rpartition("@")[2] if agent in AGENT_STARTS else ""
+
+
 AGENT_STARTS: Mapping[str, AgentStart] = {
     "claude": AgentStart(
-        package="@anthropic-ai/claude-code@2.1.330",
+        package="@anthropic-ai/claude-code@2.1.332",
         program="claude",
         arguments=lambda _: ("--permission-mode", "bypassPermissions", "-p"),
         environment=_claude_environment,
         command=lambda command: call("Bash", command=command, description="d"),
     ),
     "codex": AgentStart(
-        package="@openai/codex@0.169.0",
+        package="@openai/codex@0.171.0",
         program="codex",
         arguments=_codex_arguments,
         environment=lambda _: {"PLAYED_KEY": KEY},

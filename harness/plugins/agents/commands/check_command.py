@@ -19,7 +19,7 @@ from harness.log.reader import read_log
 from harness.log.vocabulary import SEEN_BY_US
 from harness.plugins.agents.commands.agent_program import agent_program, isolated_command, version_of
 from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
-from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace, tried_version
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
 from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
@@ -85,7 +85,7 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if program is None:
         raise UsageError(f"`{agent.program}` is not in PATH: there is nothing to check")
     console = FinishedOutput(environment)
-    tried = AGENT_STARTS[agent.name].package.rpartition("@")[2]
+    tried = tried_version(agent.name)
     version = version_of(program, environment)
     console.line(f"{agent.title} {version}, played without a key by a scripted model of our own on this machine")
     if version != tried:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_program import agent_program, version_of
+from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
@@ -21,6 +22,9 @@ from harness.terminal.tables import Column, Table, TableRow
 
 FAILED = 1
 """Exit code if a hook is installed and the agent would not ask it, or if settings cannot be read."""
+
+
+NOT_FOUND = "not found"
 
 
 class _AgentState(Record):
@@ -66,6 +70,9 @@ def status(arguments: Namespace, environment: Mapping[str, str]) -> int:
     for row in states:
         for problem in row.problems:
             console.line(f"{row.agent.name}: {problem}", Tone.BAD)
+        tried = tried_version(row.agent.name)
+        if row.hook and tried and row.version not in (tried, NOT_FOUND):
+            console.line(f"{row.agent.name}: its tools are known as of {tried}: others ask", Tone.WARNING)
         if row.hook:
             tell_other_hooks(row.agent, environment, console)
     console.line("Files are no proof: `harness hook check AGENT` plays calls through the agent.", Tone.QUIET)
@@ -91,7 +98,7 @@ def _state_of(agent: GuardedAgent, environment: Mapping[str, str]) -> _AgentStat
     policies = dict.fromkeys(hook.policy or "as for the prompt" for hook in hooks.values())
     return _AgentState(
         agent=agent,
-        version="not found" if program is None else version_of(program, environment),
+        version=NOT_FOUND if program is None else version_of(program, environment),
         hook=", ".join(hooks),
         policy=", ".join(policies),
         state=problems[0][0] if problems else "on" if hooks else "",
