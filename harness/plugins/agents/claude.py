@@ -180,6 +180,7 @@ AGENT = GuardedAgent(
         AgentFile(path=".claude/plugins/cache/*/*/*/hooks/hooks.json", is_user=True),
     ),
     held_start=lambda content: HeldStart(words=("--settings", json.dumps({"disableAllHooks": False, **content}))),
+    off_words=("--bare", "--safe-mode"),
     settings_content=_hook_settings,
     project_variables=("CLAUDE_PROJECT_DIR",),
     stop_prompt=stopped_prompt,

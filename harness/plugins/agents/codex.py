@@ -113,6 +113,7 @@ AGENT = GuardedAgent(
         AgentFile(path=".codex/config.toml", is_read_above=True),
     ),
     held_start=lambda content: HeldStart(words=("-c", "features.hooks=true")),  # noqa: ARG005
+    off_words=("--disable",),
     settings_content=_hook_settings,
     unseen=(
         "a hook that Codex does not trust is skipped without a word",

@@ -120,6 +120,8 @@ class GuardedAgent(Record):
     """Files that may have such settings. A later file overrides an earlier one."""
     hook_files: Sequence[AgentFile] = ()
     """More files that may have hooks before a call."""
+    off_words: Sequence[str] = ()
+    """Arguments of the agent that turn hooks off, or leave them out."""
     held_start: Callable[[Mapping[str, JsonValue]], HeldStart] | None = None
     """Returns the start with hooks that stay on, for our content of its settings. `None` if the agent has no such start."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None

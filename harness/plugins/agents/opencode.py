@@ -123,6 +123,7 @@ AGENT = GuardedAgent(
         home_variable="XDG_CONFIG_HOME",
         is_plugin=True,
     ),
+    off_words=("--pure",),
     settings_content=_plugin_file,
     unseen=(
         "a file that the prompt names with @ is sent without a hook",

@@ -112,6 +112,7 @@ AGENT = GuardedAgent(
         home_variable="PI_CODING_AGENT_DIR",
         is_plugin=True,
     ),
+    off_words=("--no-extensions",),
     settings_content=_extension,
     unseen=(
         "`--no-extensions` loads no hook, and a trusted project may leave extensions out",

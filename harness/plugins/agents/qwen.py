@@ -151,6 +151,7 @@ AGENT = GuardedAgent(
         settings_variable="QWEN_CODE_SYSTEM_SETTINGS_PATH",
         settings_file="/etc/qwen-code/settings.json",
     ),
+    off_words=("--bare", "--safe-mode"),
     settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),
     stop_prompt=stopped_prompt,

@@ -175,8 +175,13 @@ def test_agents_are_started_with_settings_that_a_project_cannot_override(program
     assert (done.code, flag, words) == (7, "--settings", ["-p", "--help", "--", "x"])
     own = json.loads((program.home / ".claude" / "settings.json").read_text())
     assert json.loads(settings) == {"disableAllHooks": False, **own}
-    done = program.run("hook", "run", "claude", "--settings={}")
-    assert (done.code, "--settings" in done.err) == (2, True)
+    for word in ("--settings={}", "--settings", "--bare"):
+        done = program.run("hook", "run", "claude", "-p", word)
+        assert (done.code, f"{word.partition('=')[0]} turns its hooks off" in done.err) == (2, True)
+    program.run("hook", "install", "codex", "--yes")
+    (program.home / "bin" / "codex").symlink_to("claude")
+    assert program.run("hook", "run", "codex", "exec").out.splitlines() == ["-c", "features.hooks=true", "exec"]
+    assert "features.hooks turns" in program.run("hook", "run", "codex", "exec", "-c", "features.hooks=false").err
     system = program.home / "system.json"
     system.write_text('{"a": 1, // of the administrator\n "disableAllHooks": true}')
     for variables in ({}, {"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(system)}):

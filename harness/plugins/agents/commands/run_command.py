@@ -33,8 +33,9 @@ def run(arguments: Namespace, environment: Mapping[str, str]) -> NoReturn:
     else:
         start = agent.held_start(agent.settings_content(hook.command))
     for word in arguments.words:
-        if word.startswith("--") and word.partition("=")[0] in start.words:
-            raise UsageError(f"{word.partition('=')[0]} of {agent.title} is taken: it keeps the hooks on")
+        flag = word.partition("=")[0]
+        if flag in (*agent.off_words, *agent.off_values) or (flag.startswith("--") and flag in start.words):
+            raise UsageError(f"{agent.title} was not started, since {flag} turns its hooks off, or may: leave it out")
     variables = dict(environment)
     if start.settings_variable:
         variables[start.settings_variable] = _strongest_settings(agent, start, environment)
