@@ -118,6 +118,7 @@ def _serve(control: socket.socket, restored: AbstractSet[int], *, in_session: bo
     _send(control, f"yes {os.getpid()} {namespaces.init}")
     service = _Service(control, namespaces, views, restored, in_session=in_session)
     if service.run() == LEAVE:
+        service.reap()
         if namespaces.alive >= 0:
             os.write(namespaces.alive, LEAVE)
         os._exit(0)
@@ -171,6 +172,11 @@ class _Service:
                     self._start(received)
                 elif descriptor in self._programs:
                     self._follow(self._programs[descriptor], descriptor)
+
+    def reap(self) -> None:
+        """Reap the programs that have ended. A new parent may reap none, and their namespace would last as long as they."""
+        for program in set(self._programs.values()):
+            os.waitid(os.P_PIDFD, program.exit, os.WEXITED | os.WNOHANG)
 
     def kill(self) -> None:
         """Kill the programs that still run, and reap them. The namespace's first process ends only after that."""

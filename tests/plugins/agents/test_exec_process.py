@@ -24,6 +24,7 @@ from rows import all_rows
 from harness.files.recorded_changes import changes_from
 from harness.plugins.agents.confined_run import NOT_STARTED
 from harness.plugins.agents.tickets import ASKED_SECONDS
+from harness.process import procfs
 from harness.process.environment import child_environment
 from harness.process.start import find_bash
 from harness.sandbox import enforces, probe, why_no_namespaces
@@ -567,7 +568,7 @@ def test_keys_reach_a_writing_command(hooked: Hooked) -> None:
 
 
 def _children(number: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{number}/task/{number}/children").read_text().split()]
+    return sorted(procfs.children(number))
 
 
 def _runs(path: Path, arguments: bytes) -> bool:
