@@ -13,6 +13,9 @@ from hook_scene import HookScene, word_of
 from program import Program
 from rows import all_rows
 
+from harness.app.run.facts import RunFacts
+from harness.app.run.reported import ReportedRun
+from harness.plugins.reports.sarif import report
 from harness.policy.loader import load_policy
 from harness.record import replace
 from harness.sandbox import enforces, probe
@@ -148,6 +151,19 @@ def test_configuration_says_whether_the_session_stops(program: Program) -> None:
     hooked.words("ls")
     hooked.hook(hooked.event("PostToolUse", command="cat .env", tool_response={}))
     hooked.words("ls", use_id="c2")
+
+
+def test_reports_name_a_call_that_was_not_allowed(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    scene.event("PreToolUse", "Bash", {"command": "ls"})
+    scene.event("PostToolUse", "Bash", {"command": "cat .env"}, tool_response={})
+    facts = RunFacts()
+    for record in scene.records():
+        facts.record(record)
+    run = ReportedRun(name="", facts=facts, result={"end": "completed"})
+    (told,) = json.loads("".join(report([run], with_answer=False)))["runs"]
+    notes = [note["message"]["text"] for note in told["invocations"][0]["toolExecutionNotifications"]]
+    assert any(note.startswith("ran, and was not allowed: Bash ") and "cat .env" in note for note in notes)
 
 
 def test_change_by_the_person_at_the_prompt_is_theirs(tmp_path: Path) -> None:
