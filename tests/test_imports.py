@@ -119,7 +119,10 @@ NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requ
 OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy"))
 """Packages of the extras `acp`, `mcp` and `fleet`, and what goes with them."""
 ON_EXTRAS = (
-    *(f"harness.plugins.acp.{name}" for name in ("acp_agent", "client_approver", "client_question", "prompt_blocks")),
+    *(
+        f"harness.plugins.acp.{name}"
+        for name in ("acp_agent", "client_approver", "client_question", "client_servers", "prompt_blocks")
+    ),
     *(f"harness.plugins.acp.{name}" for name in ("served_session", "session_updates", "stored_sessions")),
     "harness.plugins.mcp.client.",
     "harness.plugins.mcp.client_link",

@@ -236,6 +236,8 @@ def _enter_work(session: _Session, kind: str, record: LogRecord) -> str:
             return _enter_check(session, record)
         case "places_changed" | "places_answered":
             return _enter_places(session, kind, record)
+        case "server_asked" if "call" not in record:  # asked before a server starts
+            return ""
         case "server_asked":
             call = session.calls.get(str(record.get("call")))
             is_running = call is not None and call.step == "intent"

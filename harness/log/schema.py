@@ -232,7 +232,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "connection_count?": "count",
     },
     "server_asked": {
-        "call": "count",
+        "call?": "count",
         "server": "text",
         "message": "text",
         "fields": "list of asked_field",

@@ -6,6 +6,7 @@
     served_session.py  one session, with its own thread, log and agent
     session_updates.py updates for the client, from the log's records and from an old conversation
     client_approver.py sends a question of the gate as a request for permission
+    client_servers.py  adds the MCP servers that the client declares
     client_question.py sends a question of the model as a request for permission
     prompt_blocks.py   converts the blocks of a prompt to text
     stored_sessions.py finds sessions of earlier processes by the client's names

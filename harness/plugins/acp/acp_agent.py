@@ -11,8 +11,8 @@ import select
 import traceback
 from _thread import start_new_thread
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from acp import PROTOCOL_VERSION
 from acp.schema import (
@@ -46,6 +46,7 @@ from harness.actions import JsonValue
 from harness.app.commands.mode import Mode
 from harness.errors import HarnessError, NoModelError
 from harness.messages import RunResult, StopReason
+from harness.plugins.acp.client_servers import ClientServer, can_serve
 from harness.plugins.acp.client_wire import (
     AUTH_REQUIRED,
     NO_SUCH_SESSION,
@@ -236,7 +237,7 @@ class AcpAgent:
                 agent_capabilities=AgentCapabilities(
                     load_session=True,
                     prompt_capabilities=PromptCapabilities(image=self._sees(), audio=False, embedded_context=True),
-                    mcp_capabilities=McpCapabilities(http=False, sse=False),
+                    mcp_capabilities=McpCapabilities(http=can_serve(), sse=False),
                     session_capabilities=SessionCapabilities(
                         list=SessionListCapabilities(),
                         close=SessionCloseCapabilities(),
@@ -279,7 +280,6 @@ class AcpAgent:
                 raise RefusedRequest(
                     RpcCode.PARAMS, f"{key} is no folder by its absolute path: {visible_line(folder, 1_000)}"
                 )
-        notes = _not_taken(request)
         self._all = [served for served in self._all if not served.is_over(0)]
         if len(self._all) >= MOST_SESSIONS:
             raise RefusedRequest(RpcCode.REQUEST, f"{MOST_SESSIONS} sessions are open; close one")
@@ -293,21 +293,17 @@ class AcpAgent:
         self._all.append(session)
         if name:
             self._sessions[name] = session
-        session.take(lambda: self._answer(identity, lambda: self._opened(session, name, notes)))
+        session.take(lambda: self._answer(identity, lambda: self._opened(session, name, request.mcp_servers)))
         session.take(session.send_first_updates)
 
-    def _opened(self, session: ServedSession, name: str, notes: list[str]) -> Mapping[str, JsonValue]:
+    def _opened(self, session: ServedSession, name: str, servers: Sequence[ClientServer]) -> Mapping[str, JsonValue]:
         try:
-            answer = session.open(name)
+            answer = session.open(name, servers)
         except BaseException:
             self._sessions.pop(name, None)
             session.end(RunResult(stop=StopReason.INTERNAL_ERROR, text=""))
             raise
         self._sessions[str(answer["sessionId"])] = session
-        for note in notes:
-            complain(note)
-        if notes:
-            answer["_meta"] = _with_notes(answer.get("_meta"), notes)
         return answer
 
     def _list(self, message: RpcMessage) -> None:
@@ -385,20 +381,6 @@ def _read(shape: type[_Params], message: RpcMessage) -> _Params:
 def _fields(shape: BaseModel) -> dict[str, JsonValue]:
     fields: dict[str, JsonValue] = shape.model_dump(mode="json", by_alias=True, exclude_none=True)
     return fields
-
-
-def _not_taken(request: NewSessionRequest | LoadSessionRequest) -> list[str]:
-    """Return notes about settings of the client that are ignored, since only the user's configuration may set them."""
-    notes = []
-    if request.mcp_servers:
-        names = visible_line(", ".join(server.name for server in request.mcp_servers), MOST_NAME)
-        notes.append(f"the client's MCP servers are not used ({names}): servers come from your own configuration alone")
-    return notes
-
-
-def _with_notes(meta: Any, notes: list[str]) -> JsonValue:
-    fields = meta["harness"]
-    return {"harness": {**fields, "notes": [*fields["notes"], *notes]}}
 
 
 def _block_from(descriptor: int) -> bytes:

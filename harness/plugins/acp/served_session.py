@@ -29,6 +29,7 @@ from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
 from harness.plugins.acp.client_approver import ASKS, ClientApprover
 from harness.plugins.acp.client_question import answer_of_client
+from harness.plugins.acp.client_servers import ClientServer, with_client_servers
 from harness.plugins.acp.client_wire import ClientWire, OpenQuestion, RefusedRequest
 from harness.plugins.acp.prompt_blocks import Block, SaidPrompt, said_prompt
 from harness.plugins.acp.session_updates import (
@@ -171,9 +172,10 @@ class ServedSession:
 
     # For the session's thread
 
-    def open(self, name: str = "") -> dict[str, JsonValue]:
+    def open(self, name: str = "", servers: Sequence[ClientServer] = ()) -> dict[str, JsonValue]:
         """Begin the session, or continue the one that the client calls `name`, and send its conversation.
 
+        `servers` are the MCP servers that the client declares.
         Returns the session's description for the client. Raises HarnessError.
         """
         arguments, state = self._arguments, State.of(self._environment)
@@ -181,7 +183,10 @@ class ServedSession:
         if carried is not None and arguments.model is None:
             settings = settings_from(arguments, self._environment, arguments.cwd)
             arguments.model = carried.model_for(settings, self._environment)
-        self._place = place = place_of(arguments, self._environment, complain)
+        place, notes = with_client_servers(place_of(arguments, self._environment, complain), servers)
+        self._place = place
+        for note in notes:
+            complain(note)
         opened = self._opened = _Opened(self, place, arguments, carried)
         self._name = name or opened.session.identity
         if carried is not None:
@@ -189,7 +194,7 @@ class ServedSession:
                 self.show(update)
             if items := todo_of(carried.rebuilt.messages):
                 self.show(planned(items))
-        return {"sessionId": self._name, **self._session_fields(opened)}
+        return {"sessionId": self._name, **self._session_fields(opened, notes)}
 
     def send_first_updates(self) -> None:
         """Do the work that must wait until the client knows the session's name.
@@ -255,13 +260,13 @@ class ServedSession:
             raise RuntimeError("the session was not opened")
         return self._opened
 
-    def _session_fields(self, opened: _Opened) -> dict[str, JsonValue]:
-        """Return the description of an opened session for the client."""
+    def _session_fields(self, opened: _Opened, notes: Sequence[str]) -> dict[str, JsonValue]:
+        """Return the description of an opened session for the client, with its own notes and `notes`."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
             available_modes=[SessionMode(id=mode.value, name=mode.value, description=SAID[mode]) for mode in Mode],
         )
-        running, notes = opened.running, list[JsonValue](opened.notes)
+        running = opened.running
         return {
             "modes": modes.model_dump(mode="json", by_alias=True, exclude_none=True),
             "_meta": {
@@ -271,7 +276,7 @@ class ServedSession:
                     "model": running.agent.model.name,
                     "policy": describe(running.policy),
                     "confinement": running.tools.level,
-                    "notes": notes,
+                    "notes": [*opened.notes, *notes],
                 }
             },
         }

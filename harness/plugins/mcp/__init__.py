@@ -23,6 +23,7 @@ Servers of a configuration:
     mcp_servers.py         all servers, from the start of a session to its end: their tools, calls, notes
     configured_server.py   the state of one server, shared by the threads
     connected_tool.py      the gate's tool for a tool of such a server
+    start_question.py      asks before a server starts that a client declares
     elicitation.py         a form from a server, as a question to the user
     logins.py              the tokens of logins at servers at a URL; login_answer.py: the answer of the browser
     server_walls.py        the paths and network that a server may use, and its start; started_server.py: its end

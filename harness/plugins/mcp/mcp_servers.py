@@ -126,6 +126,10 @@ class McpServers:
         else:
             self._is_open.set()
 
+    def leave_out(self, name: str, reason: str) -> None:
+        """Do not start a server. Call this before `start`."""
+        self._servers[name].over(reason)
+
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds` until each server is ready or has failed. Return whether that is so."""
         end = time.monotonic() + seconds
@@ -257,6 +261,8 @@ class McpServers:
         for server in self._servers.values():
             if self._is_closing:
                 break
+            if server.reason:
+                continue
             for name in server.declaration.env:
                 if not self._starter.has(name):
                     server.note(f"the variable {name}, which it is to get, is not set")

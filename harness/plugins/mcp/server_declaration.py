@@ -75,6 +75,8 @@ class ServerDeclaration(Record):
     """Maximum duration of a call, in seconds."""
     start_seconds: float = START_SECONDS
     """Maximum seconds to connect and list the tools. A server that is installed at its start takes long."""
+    asks: bool = False
+    """Whether each session asks before it starts the server, since a client declared it."""
     pinned: str = ""
     """Digest of the complete list of tools. Empty: the user has to review each tool."""
 

@@ -11,10 +11,12 @@ from harness.gate.approval import Approver
 from harness.gate.tool import Tool
 from harness.log.action_log import ActionLog
 from harness.loop.offered_tools import OutsideTools
+from harness.plugins.mcp.elicitation import ElicitForm, asked_fields
 from harness.plugins.mcp.mcp_servers import McpServers
 from harness.plugins.mcp.pins import pins_folder
-from harness.plugins.mcp.server_declaration import KEY
+from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration, shown_command
 from harness.plugins.mcp.server_walls import ServerStarter, server_machine
+from harness.plugins.mcp.start_question import MESSAGE, start_answer, start_question
 from harness.process.capture import OutputFolder
 from harness.session.session_tools import SessionTools
 from harness.tools.command_walls import CommandWalls
@@ -38,9 +40,14 @@ class SessionServers:
         outputs = place.workspace.outputs
         policy = rules.policy.guarding(log.path, *rules.checks.calls.programs)
         walls = CommandWalls(place.workspace, hide=(*place.state.guarded, log.path), machine=server_machine())
+        declarations: tuple[ServerDeclaration, ...] = tuple(place.extensions.in_section(KEY).values())
+        self._starter = ServerStarter(place.workspace, walls, policy, place.environment)
+        self._unconfirmed = [declaration for declaration in declarations if declaration.asks]
+        self._approver = approver
+        self._redact = place.redactor.redact
         self._servers = McpServers(
-            tuple(place.extensions.in_section(KEY).values()),
-            ServerStarter(place.workspace, walls, policy, place.environment),
+            declarations,
+            self._starter,
             place.workspace,
             pins=pins_folder(place.state),
             redact=place.redactor.redact,
@@ -61,9 +68,10 @@ class SessionServers:
     def begin(self) -> None:
         """Start the servers, unless they are started already. Returns at once.
 
-        Callers draw the prompt first, since a start at the same time would slow both.
+        Callers draw the prompt first, since a start at the same time would slow both. If the start of a server has to be
+        confirmed, all start with the first `news`.
         """
-        if self._start_lock.acquire(blocking=False):
+        if not self._unconfirmed and self._start_lock.acquire(blocking=False):
             self._servers.start()
 
     def news(self) -> OutsideTools | None:
@@ -73,6 +81,7 @@ class SessionServers:
         wait.
         """
         if not self._waited:
+            self._confirm_starts()
             self.begin()
             with self._interrupt:
                 if not self._servers.wait(0):
@@ -84,6 +93,20 @@ class SessionServers:
             return None
         self._tools = self._tools if tools is None else tools
         return OutsideTools(tools=self._tools, notes=notes)
+
+    def _confirm_starts(self) -> None:
+        """Ask about each server of a client, and leave out those without a yes. Raises KeyboardInterrupt for a stop."""
+        while self._unconfirmed:
+            declaration = self._unconfirmed[0]
+            way, held_by = shown_command(declaration, self._redact), self._starter.held_by(declaration)
+            answer = start_answer(self._approver(*start_question(declaration, way, held_by)))
+            fields = asked_fields(declaration.name, ElicitForm(message=MESSAGE, fields=()), answer)
+            self._log.append("server_asked", fields, sync=True)
+            if answer.action == "cancel":
+                raise KeyboardInterrupt
+            if answer.action != "accept":
+                self._servers.leave_out(declaration.name, f"its start was not allowed ({answer.by})")
+            del self._unconfirmed[0]
 
     def _record(self, fields: Mapping[str, JsonValue]) -> None:
         with self._interrupt.hold():

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from acp import audio_block, embedded_blob_resource, embedded_text_resource, image_block, resource_block, text_block
 from acp import resource_link_block as link
-from acp.schema import McpServerStdio, PromptResponse
+from acp.schema import PromptResponse
 from picture_files import png
 from places import ROOT
 from process_scene import ENOUGH, alive, wait_until
@@ -599,23 +599,15 @@ def test_client_is_informed_whether_the_model_sees_pictures(program: Program, *,
     client.end()
 
 
-def test_servers_of_the_client_are_ignored_with_a_notice(program: Program) -> None:
-    made = program.home / "made"
-
+def test_unusable_requests_are_refused(program: Program) -> None:
     async def scene() -> None:
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
-            server = McpServerStdio(name="theirs", command="touch", args=[str(made)], env=[])
-            session = await at.conn.new_session(cwd=str(program.workspace), mcp_servers=[server])
-            (note,) = (session.field_meta or {})["harness"]["notes"]
-            assert note.startswith("the client's MCP servers are not used (theirs)")
-            assert (await at.ask(session.session_id)).stop_reason == "end_turn"
             assert (await refused(at.begun(Path("relative"))))[0] == -32602
             assert (await refused(at.begun(program.home / "nosuch")))[0] == -32602
             assert (await refused(at.ask("nosuch")))[0] == -32002
             assert (await refused(at.conn.ext_method("x", {})))[0] == -32601
 
     play(scene)
-    assert not made.exists()
 
 
 def test_without_a_model_a_session_wants_authentication(program: Program) -> None:
