@@ -14,6 +14,8 @@ GREETING_SECONDS = 3.0
 """Maximum seconds until the resident greets. Then the caller decides the event itself."""
 ANSWER_SECONDS = 580.0
 """Maximum seconds until the end of the resident's process: more than that takes, and less than an agent waits (600)."""
+COMMANDS = ("install", "check", "status", "run", "uninstall")
+"""Words after `hook` that begin a command of a user, not an event of an agent."""
 GREETING = b"+"
 NUMBER = 8
 """Bytes of a number in a request."""
@@ -42,8 +44,10 @@ def exit_code(
     """Have the resident answer the event on stdin, and return the exit code. Start the resident if there is none.
 
     `words` are the arguments without the program, and `environment` is that of this process. `None` means that no
-    resident can answer, and that stdin is unread.
+    resident can answer, or that it is no event, and that stdin is unread.
     """
+    if words[1:2] == [] or words[1] in COMMANDS:
+        return None
     if not all(map(_is_open, _STREAMS)):  # a descriptor that is opened here would take the place of one
         return None
     ours = surroundings("self")

@@ -26,8 +26,9 @@ from places import ROOT
 from program import Done, Program, made_program
 from rows import all_rows
 
+from harness import shipped
 from harness.plugins.agents.guarded_agent import HookAnswer
-from harness.plugins.agents.resident_client import GREETING, socket_path, surroundings
+from harness.plugins.agents.resident_client import COMMANDS, GREETING, socket_path, surroundings
 
 QUICK = [sys.executable, "-I", "-S", "-X", "importtime"]
 MANY = 40
@@ -248,6 +249,15 @@ def test_a_client_with_a_closed_stream_is_refused(residing: Residing) -> None:
     words = ["bash", "-c", line, *QUICK, residing.main, "hook", "claude"]
     done = subprocess.run(words, env=residing.environment, cwd=residing.workspace, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_commands_of_a_user_are_not_sent_to_the_resident(residing: Residing) -> None:
+    assert set(COMMANDS) == {name.removeprefix("hook ") for name in shipped.COMMANDS if name.startswith("hook ")}
+    residing.settle()
+    words = [sys.executable, "-I", "-S", residing.main, "hook"]
+    for command, code in (("status", 0), ("clod", 2)):
+        done = subprocess.run([*words, command], env=residing.environment, capture_output=True, check=False)
+        assert (done.returncode, bool(done.stdout), bool(done.stderr)) == (code, not code, bool(code))
 
 
 WARM = """

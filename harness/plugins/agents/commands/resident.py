@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import harness.programs
 import harness.shell
+from harness.errors import UsageError
 from harness.paths import is_within
 from harness.plugins.agents.commands import each_call
 from harness.plugins.agents.guarded_agent import AGENTS
@@ -51,10 +52,12 @@ WARM = (
     "harness.log.heads_file",
     "harness.plugins.agents.answering",
     "harness.plugins.agents.judging",
+    "harness.plugins.agents.submitted_prompt",
     "harness.plugins.agents.tickets",
     "harness.policy.tool_arguments",
     "harness.sandbox.keeper",
     "harness.session.advice",
+    "harness.session.config.config_file",
     "harness.session.environment_secrets",
     "harness.session.extensions.hooks_here",
     "harness.session.kept_grants",
@@ -230,6 +233,7 @@ class Resident:
             words = self._take_over(link)
             link.close()
             each_call.start_for_agent(words, self._environment)
+            raise UsageError("no such agent")  # noqa: TRY301 - every error is reported below
         except BaseException as error:  # noqa: BLE001 - this process must not continue
             with suppress(OSError):
                 os.write(2, f"harness refuses this call: {type(error).__name__}: {error}\n".encode())
