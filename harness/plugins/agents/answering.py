@@ -39,8 +39,6 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
                 return answer_to_prompt(agent, event, session, parts, digest_of(data))
             case When.AFTER | When.FAILED:
                 settle(agent, event, session, parts)
-            case When.REFUSED:
-                pass
             case When.ENDED:
                 if session.is_begun:
                     session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)

@@ -53,8 +53,6 @@ _WHEN: Mapping[str, When] = {
 
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     when = _WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
-    if when is When.FAILED and text(fields, "failure_type") == "permission_denied":
-        when = When.REFUSED
     session = text(fields, "conversation_id") or needed(fields, "session_id")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=_folder(fields))

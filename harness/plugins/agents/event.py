@@ -28,8 +28,6 @@ class When(Enum):
     """A tool call succeeded, according to the agent."""
     FAILED = "failed"
     """A tool call ended with an error."""
-    REFUSED = "refused"
-    """A tool call did not run, according to the agent."""
     PROMPT = "prompt"
     """A person sends a prompt. It gets an answer too."""
     ENDED = "ended"
