@@ -139,6 +139,16 @@ def _kimi(_: Path) -> Deeds:
     }
 
 
+def _droid(w: Path) -> Deeds:
+    return {
+        "read": (call("Read", file_path=f"{w}/f.txt"),),
+        "edit": (call("Edit", file_path=f"{w}/f.txt", old_str="alpha", new_str="ALPHA"),),
+        "write": (call("Create", file_path=f"{w}/new.txt", content="x\n"),),
+        "search": (call("Grep", pattern="beta"),),
+        "mcp": (call("place___echo", text="hi"),),
+    }
+
+
 _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "claude": _claude,
     "codex": _codex,
@@ -148,6 +158,7 @@ _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "opencode": _opencode,
     "pi": _pi,
     "kimi": _kimi,
+    "droid": _droid,
 }
 
 

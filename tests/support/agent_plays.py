@@ -43,4 +43,5 @@ PLAYS = {
     "opencode": Play("opencode", 7),
     "pi": Play("pi", 8),
     "kimi": Play("kimi", 9),
+    "droid": Play("droid", 10),
 }

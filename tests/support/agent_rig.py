@@ -36,6 +36,7 @@ AFTER = {
     "opencode": ("tool.execute.after",),
     "pi": ("tool_result", "session_shutdown"),
     "kimi": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
+    "droid": ("PostToolUse", "SessionEnd"),
 }
 BEFORE = {
     "claude": "PreToolUse",
@@ -46,6 +47,7 @@ BEFORE = {
     "opencode": "tool.execute.before",
     "pi": "tool_call",
     "kimi": "PreToolUse",
+    "droid": "PreToolUse",
 }
 """What each agent calls the event before a tool."""
 _PLUGIN = """\
@@ -291,6 +293,11 @@ def _kimi(rig: AgentRig) -> None:
     rig.write(".kimi-code/mcp.json", {"mcpServers": {"place": SERVER}})
 
 
+def _droid(rig: AgentRig) -> None:
+    rig.write(".factory/settings.json", {"hooks": rig.hooks(timeout=rig.seconds)})
+    rig.write(".factory/mcp.json", {"mcpServers": {"place": {"type": "stdio", **SERVER}}})
+
+
 _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "claude": _claude,
     "codex": _codex,
@@ -300,6 +307,7 @@ _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "opencode": _opencode,
     "pi": _pi,
     "kimi": _kimi,
+    "droid": _droid,
 }
 _MORE: Mapping[str, Sequence[str]] = {
     "claude": ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),

@@ -202,7 +202,7 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
 
 
 AGENTS: Mapping[str, str] = {
-    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "cursor")
+    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "droid", "cursor")
 }
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 

@@ -35,6 +35,9 @@ def run_agent(
     `more` are arguments after the prompt. `environment` is the whole environment, except for HOME and the variables of
     `start`. Raises OSError if the program does not exist.
     """
+    for path, content in start.files(place).items():
+        with open(os.path.join(place.home, path), "w", encoding="utf-8") as file:
+            file.write(content)
     process = subprocess.Popen(
         [program, *start.arguments(place), prompt, *more],
         cwd=place.workspace,

@@ -27,7 +27,7 @@ class PlayedPlace(Record):
 class AgentStart(Record):
     """The start of one agent without a user, so that only its hooks guard its tools.
 
-    A start writes no file: the home has only the installed files.
+    The home has only the installed files, and those of `files`.
     """
 
     package: str
@@ -38,6 +38,8 @@ class AgentStart(Record):
     environment: Callable[[PlayedPlace], Mapping[str, str]]
     command: Callable[[str], ToolCall]
     """Returns the model's call that runs a command."""
+    files: Callable[[PlayedPlace], Mapping[str, str]] = lambda place: {}  # noqa: ARG005
+    """Returns files to write into the home, by path, for an agent that takes the address of its model from nowhere else."""
 
 
 def _claude_environment(place: PlayedPlace) -> dict[str, str]:
@@ -124,6 +126,18 @@ def _kimi_environment(place: PlayedPlace) -> dict[str, str]:
     }
 
 
+def _droid_settings(place: PlayedPlace) -> dict[str, str]:
+    model: JsonValue = {
+        "model": "played",
+        "displayName": "played",
+        "baseUrl": f"{place.origin}/v1",
+        "apiKey": KEY,
+        "provider": "generic-chat-completion-api",
+        "maxOutputTokens": 8_000,
+    }
+    return {"played.json": json.dumps({"customModels": [model]})}
+
+
 def tried_version(agent: str) -> str:
     """Return the version of an agent whose tools and answers we know. Empty for one that was not tried."""
     return AGENT_STARTS[agent].package.rpartition("@")[2] if agent in AGENT_STARTS else ""
@@ -185,5 +199,16 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
         arguments=lambda _: ("--prompt",),
         environment=_kimi_environment,
         command=lambda command: call("Bash", command=command),
+    ),
+    "droid": AgentStart(
+        package="@factory/cli-linux-x64@0.225.2",
+        program="droid",
+        arguments=lambda place: (
+            *("exec", "--skip-permissions-unsafe", "--model", "custom:played"),
+            *("--settings", f"{place.home}/played.json"),
+        ),
+        environment=lambda _: {"FACTORY_API_KEY": KEY},
+        command=lambda command: call("Execute", command=command, summary="s"),
+        files=_droid_settings,
     ),
 }
