@@ -39,6 +39,10 @@ class LoginServer:
         self.calls: list[str] = []
         """The names of all called tools."""
         self.renewals = 0
+        self.session = 0
+        """Number of the session of the protocol that is open. Requests of others get 404."""
+        self.clients: list[str] = []
+        """ID and secret of the client of each request for tokens."""
         self._challenge = ""
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), _visit(self, work)) for work in (_resource, _authorizer)]
 
@@ -91,6 +95,9 @@ def _resource(state: LoginServer, path: str, headers: Any, body: bytes) -> Answe
         return 401, {"WWW-Authenticate": "Bearer"}, None
     message = json.loads(body)
     method = message["method"]
+    session = {"Mcp-Session-Id": f"session-{state.session}"} if method == "initialize" else {}
+    if headers.get("Mcp-Session-Id", f"session-{state.session}") != f"session-{state.session}":
+        return 404, {}, None
     if method == "tools/call":
         if state.wants_scope not in ("", state.scope):
             return 403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{state.wants_scope}"'}, None
@@ -106,13 +113,17 @@ def _resource(state: LoginServer, path: str, headers: Any, body: bytes) -> Answe
     else:
         error = {"code": -32601, "message": "no such method"}
         return 200, {}, {"jsonrpc": "2.0", "id": message["id"], "error": error}
-    return 200, {}, {"jsonrpc": "2.0", "id": message["id"], "result": result}
+    return 200, session, {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
 def _authorizer(state: LoginServer, path: str, headers: Any, body: bytes) -> Answer:
     parts = urlsplit(path)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     form = {name: values[0] for name, values in parse_qs(body.decode()).items()} if parts.path == "/token" else {}
+    if form:
+        scheme, _, sent = headers.get("Authorization", "").partition(" ")
+        basic = base64.b64decode(sent).decode().replace(":", " ") if scheme == "Basic" else ""
+        state.clients.append(basic or f"{form['client_id']} {form.get('client_secret', '')}")
     match parts.path:
         case "/.well-known/oauth-authorization-server":
             ends = {f"{name}_endpoint": f"{state.issuer}/{name}" for name in ("token", "register")}

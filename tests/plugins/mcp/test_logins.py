@@ -18,6 +18,7 @@ from login_server import BROWSER, LoginServer
 from program import Done, Program
 from rows import all_rows
 
+from harness.errors import ToolError
 from harness.plugins.mcp.login_answer import LoginAnswer
 from harness.plugins.mcp.logins import LoginFile, StoredLogin
 
@@ -133,6 +134,18 @@ def test_call_that_lacks_rights_is_told_and_the_next_login_asks_for_them(program
     assert far.calls == ["whoami"]
 
 
+def test_secret_of_a_declared_client_goes_to_one_authorization_server_alone(program: Program, far: LoginServer) -> None:
+    ConfiguredScene(program, (), url=far.url, client="mine", client_secret="SECRET")
+    environment = {**program.environment, "BROWSER": BROWSER, "SECRET": "s3cret-of-the-client-1"}
+    assert program.run("mcp", "login", "srv", env=environment).code == 0
+    assert far.clients == ["mine s3cret-of-the-client-1"]
+    with LoginServer() as other:  # the server names another one now
+        far.authorizer = other.issuer
+        program.run("mcp", "login", "srv", env=environment)
+        assert [client.split()[0] for client in other.clients] == ["client-1"]
+        assert "s3cret" not in " ".join(other.clients)
+
+
 @all_rows(
     ("table", "why"),
     {
@@ -149,6 +162,18 @@ def test_login_without_need_is_refused(program: Program, table: dict[str, Any], 
 def test_refused_token_of_a_variable_is_told_as_that(tmp_path: Path, far: LoginServer) -> None:
     with ClientScene(tmp_path, {"srv": {"url": far.url, "bearer": "T"}}, variables={"T": "wrong"}) as scene:
         assert scene.report("srv").reason == "the server refuses the token in the variable T (401)"
+
+
+def test_server_that_ended_the_session_gets_another_and_no_call_twice(tmp_path: Path, far: LoginServer) -> None:
+    far.tokens()
+    with ClientScene(tmp_path, {"srv": {"url": far.url, "bearer": "T"}}, variables={"T": far.token}) as scene:
+        scene.output("mcp__srv__whoami")
+        far.session += 1
+        with pytest.raises(ToolError, match="it ended the session"):
+            scene.output("mcp__srv__whoami")
+        assert far.calls == ["whoami"]
+        scene.output("mcp__srv__whoami")
+        assert far.calls == ["whoami", "whoami"]
 
 
 # -- the file, and the answer

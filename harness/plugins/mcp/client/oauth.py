@@ -181,9 +181,13 @@ class NewLogin(OAuthClientProvider):
         )
         tokens.context = self.context
         self._declared: OAuthClientInformationFull | None = None
-        if declaration.client and document is None:
-            self._declared = OAuthClientInformationFull(client_id=declaration.client, client_secret=secret or None)
         before = file.read()
+        if declaration.client and document is None:
+            self._declared = OAuthClientInformationFull(
+                client_id=declaration.client,
+                client_secret=secret or None,
+                issuer=(before.issuer if before is not None else "") or None,  # another one never gets the secret
+            )
         self._further_scope = before.scope if before is not None else ""
         self._ask = ask
         self._address = ""
