@@ -255,7 +255,7 @@ class JudgedCall:
                 action=action,
                 verdict=verdict,
                 offer=lambda: gate.grants.offer(action, verdict),
-                is_attended=is_attended(self._parts.environment, os.getpid()),
+                is_attended=is_attended(self._parts.environment, self._parts.process or os.getpid()),
                 has_waited=self._session.has_waited,
             )
         )

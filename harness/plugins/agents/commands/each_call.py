@@ -71,8 +71,11 @@ class HookTime:
         signal.setitimer(signal.ITIMER_REAL, min(seconds, remaining))
 
 
-def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run the command of an agent, given as arguments without the program, and exit. Return for any other command."""
+def start_for_agent(words: Sequence[str], environment: Mapping[str, str], process: int = 0) -> None:
+    """Run the command of an agent, given as arguments without the program, and exit. Return for any other command.
+
+    `process` is the process that the agent started, if another one answers for it.
+    """
     gc.disable()
     closed = _fill_closed_streams()
     if words[0] == "exec":
@@ -94,7 +97,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         hook_time = HookTime()
         if 1 in closed:
             raise UsageError("stdout is closed")  # noqa: TRY301 - every error is reported below
-        reply = _answer(agent, words[2:], environment, hook_time)
+        reply = _answer(agent, words[2:], environment, hook_time, process)
     except BaseException as error:  # noqa: BLE001 - every error refuses the call
         error_text = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         reply = fail(f"{REFUSES}: {error_text}")
@@ -122,7 +125,7 @@ def _fill_closed_streams() -> frozenset[int]:
 
 
 def _answer(
-    agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str], hook_time: HookTime
+    agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str], hook_time: HookTime, process: int
 ) -> HookAnswer:
     from harness.plugins.agents.answering import answer
 
@@ -130,7 +133,7 @@ def _answer(
         raise UsageError(f"usage: {HOOK_USAGE}")
     policy = words[1::2] or None
     data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
-    return answer(agent, data, hook_parts(environment, policy, clock_stopped=hook_time.stopped))
+    return answer(agent, data, hook_parts(environment, policy, clock_stopped=hook_time.stopped, process=process))
 
 
 def hook_parts(
@@ -139,8 +142,11 @@ def hook_parts(
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,
+    process: int = 0,
 ) -> HookParts:
     """Return the parts of harness that a hook needs. `policies` names the policies that decide (`None`: the default).
+
+    `process` is the process that the agent started (0: this one).
 
     `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait.
     """
@@ -213,6 +219,7 @@ def hook_parts(
         stops_unjudged=stops_unjudged,
         wait_seconds=WAIT_SECONDS,
         clock_stopped=clock_stopped,
+        process=process,
     )
 
 

@@ -231,8 +231,10 @@ class Resident:
                 child.link.close()
                 os.close(child.handle)
             words = self._take_over(link)
+            peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             link.close()
-            each_call.start_for_agent(words, self._environment)
+            client = int.from_bytes(peer[:4], sys.byteorder, signed=True)
+            each_call.start_for_agent(words, self._environment, client)
             raise UsageError("no such agent")  # noqa: TRY301 - every error is reported below
         except BaseException as error:  # noqa: BLE001 - this process must not continue
             with suppress(OSError):
