@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import harness
+from harness.plugins.agents.resident_client import surroundings
 
 HARNESS = [sys.executable, "-I", "-S", os.path.join(os.path.dirname(harness.__file__), "__main__.py")]
 """As `harness hook install` writes it."""
@@ -193,6 +194,9 @@ def measure(agent: Agent, row: Row) -> Measured | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Say it."""
+    if surroundings("self") is None:
+        print("these processes are confined, or without namespaces: no resident serves them, and nothing is compared")
+        return 0
     batches = QUICK_BATCHES if "--quick" in arguments else BATCHES
     # In the home folder, where the state of a person lies: walls name each neighbour of what they hide, of which /tmp has many.
     with tempfile.TemporaryDirectory(prefix=".hb-", dir=os.path.expanduser("~")) as scratch:

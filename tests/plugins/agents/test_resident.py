@@ -30,6 +30,9 @@ from harness import shipped
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.plugins.agents.resident_client import COMMANDS, GREETING, socket_path, surroundings
 
+pytestmark = pytest.mark.skipif(
+    surroundings("self") is None, reason="these processes are confined, or without namespaces: no resident serves them"
+)
 QUICK = [sys.executable, "-I", "-S", "-X", "importtime"]
 MANY = 40
 OTHER_USER = 65_534
