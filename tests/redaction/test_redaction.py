@@ -723,3 +723,11 @@ def test_each_shape_is_planted_at_least_once() -> None:
 def test_a_text_without_the_words_of_a_shape_is_not_looked_at() -> None:
     assert {shape.rule for shape in shapes_for("plain words")} == set()
     assert {shape.rule for shape in shapes_for("see ghp_ here")} == {"github"}
+
+
+def test_a_secret_that_is_learnt_later_is_masked_from_then_on() -> None:
+    redactor = Redactor(["first-S3cret-11aa22bb"])
+    assert redactor.redact("later-S3cret-33cc44dd") == "later-S3cret-33cc44dd"
+    redactor.learn("later-S3cret-33cc44dd")
+    for secret in ("first-S3cret-11aa22bb", "later-S3cret-33cc44dd"):
+        assert secret not in redactor.redact(f"it is {secret}")
