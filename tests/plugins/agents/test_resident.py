@@ -246,6 +246,23 @@ def test_forty_events_at_once_of_many_sessions_get_their_own_answers(residing: R
         assert asked == {f"c{at}" for at in range(number, MANY, 8)}
 
 
+def test_the_command_of_an_answer_runs_by_the_quick_start(residing: Residing) -> None:
+    residing.settle()
+    for number, command in enumerate(("cat f.txt", "touch made"), start=2):
+        answer = residing.ask(residing.event(command=command, use_id=f"c{number}"))
+        assert answer.by_resident
+        line = json.loads(answer.done.out)["hookSpecificOutput"]["updatedInput"]["command"]
+        assert f" -I -S {residing.main} exec --ticket " in line
+        done = subprocess.run(
+            ["sh", "-c", line], env=residing.environment, cwd=residing.workspace, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b""), done
+        assert done.stdout == (b"alpha\n" if number == 2 else b"")
+        assert residing.ask(residing.event("PostToolUse", command=line, use_id=f"c{number}")).by_resident
+    assert (residing.workspace / "made").exists()
+    assert residing.outcomes() == {2: ("ok", 0), 3: ("ok", 0)}
+
+
 def test_a_client_with_a_closed_stream_is_refused(residing: Residing) -> None:
     residing.settle()
     line = 'exec "$0" "$@" <&-'
