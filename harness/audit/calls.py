@@ -28,7 +28,9 @@ _FIELDS = {
 }
 ABOUT_CALLS = frozenset(_FIELDS)
 """The kinds of record that are about a call."""
-CALL_KINDS = ABOUT_CALLS | {"session_started", "session_ended"}
+UNJUDGED_KIND = "ran_unjudged"
+"""The kind of the only record of a call that another agent ran and that was not allowed."""
+CALL_KINDS = ABOUT_CALLS | {"session_started", "session_ended", UNJUDGED_KIND}
 """The kinds that `logged_calls` needs, also for finding calls without an end."""
 
 _NOTHING: LogRecord = {}
@@ -111,7 +113,7 @@ class LoggedCall(Record):
     """Path of the log."""
     session: str
     number: str
-    """The call's number in the log; a whole number in every log that verifies."""
+    """The call's number in the log; a whole number in every log that verifies, but for unjudged calls."""
     started: LogRecord
     """The `session_started` record of its session."""
     proposed: LogRecord = _NOTHING
@@ -127,6 +129,11 @@ class LoggedCall(Record):
         if not self.outcome:
             return Fate.UNKNOWN if self.intent else Fate.OPEN
         return _FATES.get(text(self.outcome, "status"), Fate.RAN)
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether another agent ran the call and it was not allowed. Its one record is `proposed` and `outcome`."""
+        return text(self.outcome, "kind") == UNJUDGED_KIND
 
     @property
     def decided(self) -> str:
@@ -223,6 +230,11 @@ class Joiner:
                 return self._call(session, name, flying.pop(name))
         return None
 
+    def unjudged(self, record: LogRecord) -> LoggedCall:
+        """Return the call of a record of UNJUDGED_KIND."""
+        number = f"unjudged {word(record.get('seq'))}"
+        return self._call(text(record, "session"), number, {"proposed": record, "outcome": record})
+
     def is_full_for(self, record: LogRecord) -> bool:
         """Return whether `record` would begin more than MOST_IN_FLIGHT calls in flight, as only a forged log does."""
         if self._count < MOST_IN_FLIGHT:
@@ -252,7 +264,7 @@ def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]
     """
     joiner = Joiner(log)
     for record in records:
-        call = joiner.take(record)
+        call = joiner.unjudged(record) if record["kind"] == UNJUDGED_KIND else joiner.take(record)
         if call is not None:
             yield call
     yield from joiner.rest()

@@ -215,7 +215,7 @@ def _call(call: LoggedCall) -> CallAccount:
     if not outcome and isinstance(change, dict):  # the call may have run; its effect on the file is unknown
         path, after = text(change, "path"), "unknown"
     results = {
-        "decision": call.decided,
+        "decision": "unjudged" if call.is_unjudged else call.decided,
         "answer": text(call.answered, "answer"),
         "outcome": text(outcome, "status") or call.fate.value,
         "exit code": word(outcome.get("exit_code")),
@@ -237,7 +237,7 @@ def _key(call: LoggedCall) -> bytes:
     """Return the digest of tool and arguments. Blanks and the order of fields in the arguments do not matter."""
     proposed = call.proposed
     if "arguments_characters" in proposed:  # the log has only the beginning of the arguments
-        return _digest(f"{call.tool}\n{text(proposed, 'arguments_sha256')}")
+        return _digest(f"{call.tool}\n{text(proposed, 'arguments_sha256') or text(proposed, 'arguments')}")
     arguments = text(proposed, "arguments")
     try:
         arguments = json.dumps(json.loads(arguments, object_pairs_hook=once), sort_keys=True)

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_in, is_typed, number, text
+from harness.audit.calls import (
+    ABOUT_CALLS,
+    UNJUDGED_KIND,
+    Fate,
+    Joiner,
+    LoggedCall,
+    Who,
+    count_in,
+    is_typed,
+    number,
+    text,
+)
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import LogRecord
 from harness.log.reader import WholeRecords
@@ -157,13 +168,14 @@ class ToolCount:
 
 TOTALS = (
     "logs", "records", "torn", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
-    "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
+    "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets", "unjudged",
 )  # fmt: skip
 """Names of the sums over all logs.
 
 `torn`: incomplete last lines. `left_out`: other invalid lines. `turns`: replies of the model in conversations.
 `requests`: requests to the model, also for summaries. `undecided`: calls without a verdict. `masked`: masked secrets.
-`cut_facets`: calls with only some of their parts in the log.
+`cut_facets`: calls with only some of their parts in the log. `unjudged`: calls that another agent ran and that were
+not allowed.
 """
 
 
@@ -245,6 +257,9 @@ class Statistics:
         match record["kind"]:
             case kind if kind in ABOUT_CALLS:
                 self._enter_call(record)
+            case kind if kind == UNJUDGED_KIND:
+                self.totals["unjudged"] += 1
+                self._count_call(self._joiner.unjudged(record))
             case "model_response":
                 self._use(record)
                 self.totals["turns"] += "purpose" not in record

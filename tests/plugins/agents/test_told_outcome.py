@@ -196,6 +196,8 @@ def test_audit_says_first_that_something_ran_unjudged(program: Program, tmp_path
     page = tmp_path / "page.html"
     assert program.run("audit", "report", str(log), "-o", str(page)).code == 0
     assert "<strong>!! 1 call</strong> of another agent ran, and was not allowed" in page.read_text()
+    assert "?? 1 call" not in page.read_text()
+    assert "NOT ALLOWED: 1 calls that another agent ran" in program.run("audit", "stats", str(log)).out
 
 
 @all_rows("event, runs", [("PostToolUseFailure", False), ("PostToolUse", True)])

@@ -112,7 +112,7 @@ COLUMNS = (
     "log session call turn step time ended call_id tool summary decision decided_by reason source rule rule_file rule_line "
     "layer policy policy_sha256 asked answer answered_by answer_words waited_seconds edited_from edited_to fate status "
     "duration_ms exit_code error_code output_bytes truncated changed_path before_sha256 after_sha256 network "
-    "confinement arguments_hmac arguments_characters mode workspace model user host harness"
+    "confinement arguments_hmac arguments_characters mode workspace model user host harness unjudged"
 ).split()
 """Whoever reads exports relies on these, in this order: new ones come at the end."""
 
@@ -147,6 +147,43 @@ def test_one_line_of_each_has_the_same_names_in_the_same_order(log: Path) -> Non
     assert not any(
         isinstance(value, dict | list) for found in lines("jsonl", export_of(log)) for value in found.values()
     )
+
+
+def unjudged(reason: str, tool: str, arguments: str, **more: JsonValue) -> Step:
+    fields: dict[str, JsonValue] = {
+        "why": reason,
+        "tool": tool,
+        "arguments": arguments,
+        "id": "c1",
+        "seen_by": "claude",
+    }
+    return "ran_unjudged", {**fields, "status": "ok", "content": "done", "stops": True, **more}
+
+
+def test_a_call_that_ran_and_was_not_allowed_is_an_alert_in_every_form(tmp_path: Path) -> None:
+    command, path = json.dumps({"command": "cat .env"}), json.dumps({"file_path": ".env"})
+    steps = [started(), *one_call(1), unjudged("changed", "Bash", command, call=1), unjudged("unknown", "Read", path)]
+    export = export_of(write(tmp_path / "log.jsonl", lines_of(steps)))
+    assert [(found["call"], found["tool"], found["fate"], found["unjudged"]) for found in rows(export)] == [
+        ("1", "bash", "ran", ""),
+        ("1", "Bash", "ran", "changed"),
+        ("", "Read", "ran", "unknown"),
+    ]
+    assert [found["call"] for found in lines("jsonl", export)] == [1, 1, None]
+    events = lines("ocsf", export)
+    assert [(event["severity"], event["is_alert"]) for event in events] == [
+        ("Informational", False),
+        ("Critical", True),
+        ("Critical", True),
+    ]
+    assert [event["class_name"] for event in events] == ["Process Activity", "Process Activity", "API Activity"]
+    assert events[1]["process"]["cmd_line"] == "cat .env"
+    assert events[1]["message"] == "a call of Bash that was not allowed"
+    assert len({event["metadata"]["uid"] for event in events}) == 3
+    spans = [span for span in spans_of(export) if str(span["name"]).startswith("execute_tool")]
+    assert [attributes_of(span).get("harness.unjudged") for span in spans] == [None, "changed", "unknown"]
+    assert len({span["spanId"] for span in spans}) == 3
+    assert not export.troubles
 
 
 def test_digests_of_arguments_leave_only_under_the_key(log: Path) -> None:
@@ -210,7 +247,7 @@ def test_hostile_values_are_exported_as_far_as_possible(tmp_path: Path, form: st
     if form == "csv":
         assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f\u202e\ud800-\udfff]", text)
         found = rows(export_of(path, content=content))
-        assert len(found) == 2
+        assert len(found) == 3
         assert not [v for one in found for v in one.values() if v.lstrip()[:1] in tuple("=+-@\t")]
         return
     assert text.isascii()

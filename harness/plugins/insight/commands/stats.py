@@ -151,6 +151,8 @@ def _total_lines(statistics: Statistics) -> list[str]:
         f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out, {statistics.cost.words}",
         f"{total['masked']} secrets masked",
     ]
+    if total["unjudged"]:
+        words.append(f"NOT ALLOWED: {total['unjudged']} calls that another agent ran; see `harness audit show`")
     if total["torn"] or total["left_out"]:
         bad = f"LEFT OUT: {total['torn']} torn lines at the end of logs, {total['left_out']} other lines that are no records"
         words.append(f"{bad}; see `harness audit verify`")

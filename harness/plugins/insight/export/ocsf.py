@@ -83,7 +83,8 @@ def event(call: LoggedCall, export: Export) -> Event:
     fields = row(call, export)
     arguments = _arguments(call)
     tool = tool_kind(call.tool)
-    if tool.does is Does.RUNS:
+    runs_command = call.is_unjudged and isinstance((arguments or {}).get("command"), str)  # the name is the agent's
+    if runs_command or tool.does is Does.RUNS:
         kind, activity, name, attributes = _PROCESS, 1, "Launch", _process(call, fields, arguments, export)
     elif tool.is_of_files:
         name, attributes = _file(call, fields, arguments, export)
@@ -134,7 +135,8 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
     elif not call.outcome and not call.intent:
         action, disposition, status = _UNKNOWN, _UNKNOWN, _UNKNOWN
     event: Event = {
-        "message": fields["summary"] or f"a call of {plain(call.tool) or 'an unknown tool'}",
+        "message": fields["summary"]
+        or f"a call of {plain(call.tool) or 'an unknown tool'}{' that was not allowed' if call.is_unjudged else ''}",
         "severity_id": severity[0],
         "severity": severity[1],
         "status_id": status[0],
@@ -189,7 +191,7 @@ def _metadata(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
             "version": str(fields["harness"] or "unknown"),
         },
         "profiles": ["host", "security_control"],
-        "uid": f"{fields['session']}:{fields['call']}",
+        "uid": f"{fields['session']}:{plain(call.number)}",
         "correlation_uid": fields["session"],
         "log_name": posixpath.basename(str(fields["log"])),
         "log_source": fields["log"],
@@ -220,12 +222,12 @@ def _host(fields: Mapping[str, Cell]) -> Event:
 
 
 def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None, export: Export) -> Event:
-    command = tool_kind(call.tool).subject_of(arguments)
+    command = tool_kind("bash" if call.is_unjudged else call.tool).subject_of(arguments)
     if command is None:
         export.note("a command that cannot be read from its arguments")
         command = str(fields["summary"] or "")
     process: Event = {
-        "uid": f"{fields['session']}:{fields['call']}",
+        "uid": f"{fields['session']}:{plain(call.number)}",
         "name": plain(call.tool),
         "cmd_line": plain(command),
     }

@@ -32,7 +32,7 @@ _OF_SESSIONS = (
 _OF_CALLS = (
     "call_id summary decision decided_by source rule rule_file rule_line layer reason policy_sha256 asked answer answered_by "
     "answer_words waited_seconds edited_from edited_to fate status exit_code output_bytes truncated changed_path "
-    "before_sha256 after_sha256 network confinement arguments_hmac"
+    "before_sha256 after_sha256 network confinement arguments_hmac unjudged"
 ).split()
 """Columns of row.py that are exported as `harness.<name>`."""
 _CONTENT = frozenset(("summary", "reason", "answer_words", "changed_path"))

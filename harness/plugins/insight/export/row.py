@@ -149,6 +149,7 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "user": export.text(started, "user"),
         "host": export.text(started, "host"),
         "harness": export.text(started, "harness"),
+        "unjudged": export.text(outcome, "why") if call.is_unjudged else None,
     }
     if export.content:
         fields["arguments"] = export.text(proposed, "arguments")
@@ -156,8 +157,13 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
     return fields
 
 
-def _number_of(call: LoggedCall, export: Export) -> int | str:
-    """Return the number of a call. In a malformed log, the value in its place as text."""
+def _number_of(call: LoggedCall, export: Export) -> int | str | None:
+    """Return the number of a call. In a malformed log, the value in its place as text.
+
+    An unjudged call has the number of the call in whose place it ran, or `None`.
+    """
+    if call.is_unjudged and "call" not in call.outcome:
+        return None
     number = call_number(call)
     if isinstance(number, int):
         return number

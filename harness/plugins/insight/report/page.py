@@ -128,7 +128,13 @@ def _about_calls(figures: Figures) -> Iterator[Sequence[PageSpan]]:
     unended = sum(1 for session in figures.sessions.values() if not session.stop)
     for count, sign, noun, words, anchor in (
         (figures.kinds["ran_unjudged"], "!!", "call", "of another agent ran, and was not allowed", "timeline"),
-        (stands[CallStanding.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
+        (
+            stands[CallStanding.UNACCOUNTED] - figures.kinds["ran_unjudged"],
+            "??",
+            "call",
+            "ran, and nothing in the log allows it",
+            "timeline",
+        ),
         (stands[CallStanding.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
         (stands[CallStanding.BLOCKED], "#", "call", "blocked: the run halted", "refused"),
         (stands[CallStanding.REFUSED], "x", "call", "refused", "refused"),

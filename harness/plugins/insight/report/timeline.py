@@ -11,6 +11,7 @@ from harness.app.pages import line, moment, number, value_text
 from harness.audit.calls import (
     ABOUT_CALLS,
     STANDING_NAMES,
+    UNJUDGED_KIND,
     CallStanding,
     Joiner,
     LoggedCall,
@@ -126,6 +127,7 @@ class _Timeline:
     def _record(self, kind: str, record: LogRecord) -> Iterator[Event]:
         """Yield the events of a record that is not about a call."""
         characters = self._show.characters
+        self.calls += kind == UNJUDGED_KIND
         match kind:
             case "model_request":
                 self._open.append(_Level.TURN)
@@ -146,7 +148,7 @@ class _Timeline:
                 text = block(record["text"], characters) if record.get("text") else None
                 yield {"kind": "reply", "text": text, "words": _reply_words(record)}
             case _:
-                is_bad = kind in ("error", "limit", "recovered", "places_changed", "ran_unjudged")
+                is_bad = kind in ("error", "limit", "recovered", "places_changed", UNJUDGED_KIND)
                 fields = {name: value for name, value in record.items() if name not in _COMMON}
                 yield {
                     "kind": "record",
