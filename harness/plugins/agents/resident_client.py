@@ -173,8 +173,12 @@ def _is_open(number: int) -> bool:
 
 
 def _start(path: str) -> None:
-    """Start a resident at `path`, without waiting for it, unless another process does that right now."""
+    """Start a resident at `path`, without waiting for it, unless another process does that right now.
+
+    It serves all agents, so it does not keep the signals that this one ignores or blocks.
+    """
     import fcntl
+    from signal import valid_signals
 
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -185,7 +189,8 @@ def _start(path: str) -> None:
         program = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0]), "resident", path, str(_LOCK)]
         null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in _STREAMS]
         actions = [*null, (os.POSIX_SPAWN_DUP2, lock, _LOCK)]
-        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True)
+        signals = valid_signals()
+        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=signals)
     finally:
         os.close(lock)
 

@@ -37,7 +37,9 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     answer = session.answers.get(key)
     if agent.tells_refusals and event.when is When.FAILED and answer is not None and not answer.allowed:
         return
-    calls = [call for call in session.open if call.key == key]
+    # A model may give a name again. The earlier call of that name stays open.
+    first = answer.number if event.use_id and answer is not None else 0
+    calls = [call for call in session.open if call.key == key and call.number >= first]
     foreign_call = agent.call_of(event, parts.environment)
     is_inward = foreign_call.kind is ForeignKind.INWARD
     is_edited = event.edited and any(call.intent is not None for call in calls)
@@ -56,7 +58,8 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     # Nobody has seen the events of an agent that was not tried.
     stops = not agent.documents and parts.stops_unjudged(session.workspace)
     _record_unjudged(agent, event, session, number, reason, stops=stops)
-    for call in calls:
+    # Without a name, only an unused ticket shows that a call was replaced.
+    for call in [call for call in calls if event.use_id or call.ticket]:
         session.replaced(call)
     if stops:
         session.latch = session.latch or STOPPED

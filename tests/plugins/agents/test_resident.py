@@ -375,6 +375,17 @@ def test_event_process_ends_with_its_client(residing: Residing) -> None:
     assert residing.ask(residing.event(use_id="c3")).by_resident
 
 
+def test_resident_gets_signals_that_the_first_agent_ignores_or_blocks(residing: Residing) -> None:
+    words = [sys.executable, "-c", DEAF, *QUICK, residing.main, "hook", "claude"]
+    subprocess.run(
+        words, input=residing.event(), env=residing.environment, cwd=residing.workspace, capture_output=True, check=True
+    )
+    until(lambda: residing.socket)
+    answer = residing.ask(residing.event(use_id="c2"))
+    assert (answer.done.code, answer.by_resident) == (0, True)
+    assert "SigBlk:\t0000000000000000\n" in Path(f"/proc/{residing.pid}/status").read_text()
+
+
 def test_stopped_resident_is_passed_by(residing: Residing) -> None:
     pid = residing.settle()
     os.kill(pid, signal.SIGSTOP)
@@ -478,6 +489,13 @@ def test_changed_program_is_not_asked_any_more(residing: Residing, tmp_path: Pat
     until(lambda: is_gone(pid))
     until(lambda: residing.ask(residing.event("PostToolUse", use_id="none")).by_resident)
 
+
+DEAF = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 IDLE = """
 import os, sys

@@ -132,6 +132,25 @@ def test_call_that_was_replaced_is_not_said_to_have_never_begun(tmp_path: Path) 
     assert scene.records()[-1]["stop"] == "blocked"
 
 
+def test_call_without_a_name_is_not_said_to_be_replaced_by_another(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"), agent="gemini")
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    read = ("read_file", {"file_path": "f.txt"})
+    scene.send(sent("gemini", "before", *read, scene))
+    scene.send(sent("gemini", "after", "read_file", {"file_path": "other.txt"}, scene))
+    scene.send(sent("gemini", "after", *read, scene))
+    ends = [(record["call"], record["status"]) for record in scene.records() if record["kind"] == "outcome"]
+    assert ends == [(1, "ok")]
+
+
+def test_outcome_of_a_name_that_comes_again_is_that_of_the_last_call(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    for name in ("f.txt", "g.txt"):
+        assert word_of(scene.event("PreToolUse", "Read", {"file_path": name})) == "allow"
+    scene.event("PostToolUse", "Read", {"file_path": "g.txt"}, tool_response="x")
+    assert [record["call"] for record in scene.records() if record["kind"] == "outcome"] == [2]
+
+
 def test_session_goes_on_where_the_person_only_wants_a_warning(tmp_path: Path) -> None:
     scene = HookScene(tmp_path, load_policy("default"))
     scene.parts = replace(scene.parts, stops_unjudged=lambda workspace: False)
@@ -151,6 +170,16 @@ def test_configuration_says_whether_the_session_stops(program: Program) -> None:
     hooked.words("ls")
     hooked.hook(hooked.event("PostToolUse", command="cat .env", tool_response={}))
     hooked.words("ls", use_id="c2")
+
+
+def test_broken_configuration_hides_no_call_that_was_not_allowed(program: Program) -> None:
+    hooked = Hooked(program)
+    hooked.words("ls")
+    config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[agents\n")
+    hooked.hook(hooked.event("PostToolUse", command="cat .env", tool_response={}))
+    assert [record["stops"] for record in hooked.records() if record["kind"] == "ran_unjudged"] == [True]
 
 
 def test_reports_name_a_call_that_was_not_allowed(tmp_path: Path) -> None:

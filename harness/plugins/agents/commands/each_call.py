@@ -146,9 +146,8 @@ def hook_parts(
 ) -> HookParts:
     """Return the parts of harness that a hook needs. `policies` names the policies that decide (`None`: the default).
 
-    `process` is the process that the agent started (0: this one).
-
-    `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait.
+    `pause` waits for a user's answer; `clock_stopped` stops the clock of our own work during that wait. `process` is the
+    process that the agent started (0: this one).
     """
     from harness.files.before_images import BeforeImages
     from harness.session.environment_secrets import redactor_for, secrets_of
@@ -190,7 +189,10 @@ def hook_parts(
     def stops_unjudged(workspace: str) -> bool:
         from harness.session.config.config_file import load_config  # only after such a call
 
-        setting = load_config(state.config_file, workspace).values.get("agents.unjudged")
+        try:
+            setting = load_config(state.config_file, workspace).values.get("agents.unjudged")
+        except UsageError:  # the call must be recorded all the same
+            return True
         return setting is None or setting.value != "warn"
 
     def checks(workspace: Workspace) -> CallChecks:
@@ -289,10 +291,10 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
         compare = note_files(ticket, state.trees, environment)
         end = run_confined(ticket, environment, state.before_images, redactor)
-        changes = None if compare is None else compare()
         for note in (*end.notes, *(() if end.restored is None else (end.restored.words,))):
             _tell(f"harness: {note}\n")
         try:
+            changes = None if compare is None else compare()
             record_outcome(folder, redactor, call, end, changes, wait_seconds=WAIT_SECONDS)
         except (HarnessError, OSError) as error:  # the command ran, so the agent must get its exit code
             _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
