@@ -124,7 +124,8 @@ def _deny(reason: str) -> HookAnswer:
     return _decision("deny", reason.strip() or "refused by harness")
 
 
-def _block(reason: str) -> HookAnswer:
+def block(reason: str) -> HookAnswer:
+    """Return the answer that refuses a call, and stops the agent."""
     # `continue: false` alone would let this call run, and stop after it.
     output: dict[str, JsonValue] = {
         "hookEventName": "PreToolUse",
@@ -157,7 +158,7 @@ AGENT = GuardedAgent(
     event_of=event_of,
     allow=allow,
     deny=_deny,
-    block=_block,
+    block=block,
     ask=ask,
     asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1",  # noqa: ARG005
     rewrites=lambda event, environment: True,  # noqa: ARG005

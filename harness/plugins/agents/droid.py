@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.agents.claude import allow, event_of
+from harness.plugins.agents.claude import allow, block, event_of
 from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, SettingsFile, refusal
 from harness.record import replace
 
 TOOLS: Mapping[str, ForeignTool] = {
@@ -65,15 +65,6 @@ def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, 
     return named_as_in_policies(call, "___", (), are_all=False)
 
 
-def _block(reason: str) -> HookAnswer:
-    output: dict[str, JsonValue] = {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": "deny",
-        "permissionDecisionReason": reason,
-    }
-    return as_json({"continue": False, "stopReason": reason, "hookSpecificOutput": output})
-
-
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "command": command, "timeout": 600}
     run: list[JsonValue] = [{"matcher": "*", "hooks": [hook]}]
@@ -89,7 +80,7 @@ AGENT = GuardedAgent(
     policy_name=_policy_name,
     allow=allow,
     deny=refusal,
-    block=_block,
+    block=block,
     # Without a person, it runs a call that a hook wants it to ask about.
     rewrites=lambda event, environment: True,  # noqa: ARG005
     settings=SettingsFile(user=".factory/settings.json", project=".factory/settings.json"),

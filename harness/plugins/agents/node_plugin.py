@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
+from harness.plugins.agents.guarded_agent import HookAnswer, as_json
 
 _HEARD = """\
 // The gate of `harness` before the tools of %(title)s; `harness hook uninstall %(name)s` takes it away.
@@ -41,6 +42,11 @@ const put = (args, other) => {
 };
 
 """
+
+
+def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    """Return the answer that lets a call run, with its own arguments or with `arguments`, in the plugin's own form."""
+    return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
 
 
 def plugin_file(name: str, title: str, command: str, exported: str) -> Mapping[str, JsonValue]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
-from harness.plugins.agents.node_plugin import plugin_file
+from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, refusal
+from harness.plugins.agents.node_plugin import allow, plugin_file
 from harness.regex import regex
 
 TOOLS: Mapping[str, ForeignTool] = {
@@ -98,10 +98,6 @@ def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, 
     return named_as_in_policies(call, "_", event.servers or (), are_all=event.servers is not None)
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
-
-
 def _plugin_file(command: str) -> Mapping[str, JsonValue]:
     return plugin_file("opencode", "opencode", command, _EXPORTED)
 
@@ -112,7 +108,7 @@ AGENT = GuardedAgent(
     program="opencode",
     tools=TOOLS,
     event_of=_event_of,
-    allow=_allow,
+    allow=allow,
     deny=refusal,
     block=refusal,
     rewrites=lambda event, environment: True,  # noqa: ARG005

@@ -7,14 +7,14 @@ an exit code with the reason on stderr.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool, edits_named
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
-from harness.plugins.agents.node_plugin import plugin_file
+from harness.plugins.agents.node_plugin import allow, plugin_file
+from harness.regex import regex
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, ignores=("timeout",), needs=("command",)),
@@ -38,7 +38,7 @@ _WHEN: Mapping[str, When] = {
     "tool_result": When.AFTER,
     "session_shutdown": When.ENDED,
 }
-_BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_BLANKS = regex("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Characters that pi takes for a blank in a path."""
 
 _EXPORTED = """\
@@ -83,10 +83,6 @@ def _arguments(arguments: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return edits_named(arguments, old="oldText", new="newText")
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
-
-
 def _block(reason: str) -> HookAnswer:
     return as_json({"decision": "block", "reason": reason, "continue": False})
 
@@ -101,7 +97,7 @@ AGENT = GuardedAgent(
     program="pi",
     tools=TOOLS,
     event_of=_event_of,
-    allow=_allow,
+    allow=allow,
     deny=refusal,
     block=_block,
     rewrites=lambda event, environment: True,  # noqa: ARG005

@@ -296,7 +296,7 @@ def _unquoted(word: str) -> str:
     return word[1:-1].replace("'\\''", "'") if word.startswith("'") else word
 
 
-def _entryis_ours(entry: JsonValue, agent: str) -> bool:
+def _is_our_entry(entry: JsonValue, agent: str) -> bool:
     return isinstance(entry, dict) and any(is_ours(entry.get(name), agent) for name in _COMMANDS)
 
 
@@ -312,7 +312,7 @@ def _commands(settings: Mapping[str, JsonValue], agent: str) -> list[str]:
         for entry in entries:
             hooks = _inner(entry)
             for hook in [entry] if hooks is None else hooks:
-                if isinstance(hook, dict) and _entryis_ours(hook, agent):
+                if isinstance(hook, dict) and _is_our_entry(hook, agent):
                     commands += [str(hook[name]) for name in _COMMANDS if is_ours(hook.get(name), agent)]
     return commands
 
@@ -368,12 +368,12 @@ def _updated(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]
     for entry in entries:
         inner = _inner(entry)
         if inner is None:
-            if _entryis_ours(entry, agent):
+            if _is_our_entry(entry, agent):
                 take_place()
             else:
                 entries_left.append(entry)
             continue
-        remaining = [hook for hook in inner if not _entryis_ours(hook, agent)]
+        remaining = [hook for hook in inner if not _is_our_entry(hook, agent)]
         if len(remaining) < len(inner):
             if remaining and isinstance(entry, dict):
                 entries_left.append({**entry, "hooks": remaining})

@@ -1,4 +1,4 @@
-"""How to start each agent against a played model, in an empty home. Later part of each agent's own module."""
+"""How to start each agent against a played model, in an empty home."""
 
 from __future__ import annotations
 
