@@ -308,6 +308,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("mcp", "check"): [["mcp", "check"], ["mcp", "check", ANY]],
     ("mcp", "pin"): [["mcp", "pin", "a", ANY], ["mcp", "pin", ANY]],
     ("mcp", "unpin"): [["mcp", "unpin", "a", ANY], ["mcp", "unpin", ANY]],
+    ("mcp", "login"): [["mcp", "login", ANY]],
+    ("mcp", "logout"): [["mcp", "logout", ANY]],
     ("serve", ""): [["serve"], ["serve", "--stdio", ANY]],
     ("", ""): [[ANY, "--provider", ANY], ["x", "--policy", ANY[:200]], ["--none" + WORKSPACE.replace(" ", "")]],
 }  # fmt: skip
@@ -376,6 +378,8 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("mcp", "check"): [0, Exit.USAGE],
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
+    ("mcp", "login"): [Exit.USAGE],
+    ("mcp", "logout"): [Exit.USAGE],
     ("serve", ""): [Exit.USAGE, Exit.USAGE],
     ("sessions", "resume"): [Exit.USAGE],
     ("sessions", "fork"): [Exit.USAGE],

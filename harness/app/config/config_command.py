@@ -79,8 +79,12 @@ def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, 
     for key in keys:
         table, _, name = key.rpartition(".")
         tables = {"": settings, "terminal": settings.terminal}.get(table)
-        by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
-        setting: Setting[object] = by_name[name] if tables is None else getattr(tables, name)
+        by_name: Mapping[str, Mapping[str, Setting[object]]] = {
+            "agents": settings.agents,
+            "bounds": settings.bounds,
+            "deadlines": settings.deadlines,
+        }
+        setting: Setting[object] = by_name[table][name] if tables is None else getattr(tables, name)
         yield table, name, Setting(value=_display_value(name, setting.value), origin=setting.origin)
 
 

@@ -111,6 +111,8 @@ class Settings(Record):
     """Path of the template for tool results. Empty without one."""
     instructions: Setting[bool]
     """Whether AGENTS.md is read."""
+    agents: Mapping[str, Setting[str]]
+    """Settings about other agents, by their names in the table `agents`."""
     terminal: TerminalSettings
     sign_key: Setting[str]
     """Path of the SSH key that signs the heads of logs. Empty if they are not signed."""
@@ -372,6 +374,7 @@ class _Layers:
             task_template=self.template("task_template"),
             result_template=self.template("result_template"),
             instructions=self.plain("instructions", bool),
+            agents={"unjudged": self.plain("agents.unjudged", str)},
             terminal=TerminalSettings(
                 dead_seconds=self.plain("terminal.dead_seconds", float),
                 vi=self.plain("terminal.vi", bool),
