@@ -26,6 +26,8 @@ _PEER_PROCESS = 77
 _NOT_KNOWN = 92
 """ENOPROTOOPT."""
 _STREAMS = (0, 1, 2)
+_SIGNALS = range(1, 32)
+"""All signals but those of real time."""
 _LOCK = 3
 """Number of the descriptor that a starting resident locks."""
 _NAMESPACES = ("mnt", "pid", "user", "net", "ipc", "uts", "cgroup", "time")
@@ -178,7 +180,6 @@ def _start(path: str) -> None:
     It serves all agents, so it does not keep the signals that this one ignores or blocks.
     """
     import fcntl
-    from signal import valid_signals
 
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -189,8 +190,7 @@ def _start(path: str) -> None:
         program = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0]), "resident", path, str(_LOCK)]
         null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in _STREAMS]
         actions = [*null, (os.POSIX_SPAWN_DUP2, lock, _LOCK)]
-        signals = valid_signals()
-        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=signals)
+        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
     finally:
         os.close(lock)
 
