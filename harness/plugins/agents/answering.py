@@ -11,7 +11,8 @@ from harness.messages import StopReason
 from harness.plugins.agents.agent_session import AgentSession, session_folder
 from harness.plugins.agents.event import When, parse
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, agent_named
-from harness.plugins.agents.told_outcome import settle
+from harness.plugins.agents.told_outcome import ran_before_all, settle
+from harness.record import replace
 from harness.session.asked_call import HookParts
 
 
@@ -28,11 +29,14 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
     with AgentSession(
         folder, parts.redactor, wait_seconds=parts.wait_seconds, clock_stopped=parts.clock_stopped
     ) as session:
-        match event.when:
-            case When.BEFORE:
-                from harness.plugins.agents.judging import JudgedCall
+        if event.when is When.BEFORE or ran_before_all(agent, event, session, parts.environment):
+            from harness.plugins.agents.judging import NO_CALL, JudgedCall
 
+            if event.when is When.BEFORE:
                 return JudgedCall(agent, event, session, parts).reply(digest_of(data))
+            JudgedCall(agent, event, session, parts, NO_CALL).begin()
+            parts = replace(parts, stops_unjudged=lambda _: False)  # it may be the call that installed the hook
+        match event.when:
             case When.PROMPT:
                 from harness.plugins.agents.submitted_prompt import answer_to_prompt
 

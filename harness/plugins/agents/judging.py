@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _MOVES = regex(r"\b(?:cd|pushd|popd)\b")
 OTHER_PART = "another part of the same patch was refused"
 _OTHER_FILES = "name folders or files without it"
+NO_CALL = ForeignCall(kind=ForeignKind.INWARD, tool="prompt", arguments={})
+"""Stands for a call where a session begins without one."""
 MOST_ADVICE = 2_000
 """Maximum number of characters of suggested rules in a refusal."""
 

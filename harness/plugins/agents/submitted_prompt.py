@@ -16,7 +16,7 @@ from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
 from harness.plugins.agents.handed_over import HandedOver
-from harness.plugins.agents.judging import JudgedCall
+from harness.plugins.agents.judging import NO_CALL, JudgedCall
 from harness.record import replace
 from harness.regex import regex
 from harness.session.asked_call import HookParts
@@ -24,7 +24,6 @@ from harness.session.asked_call import HookParts
 MOST_FILES = 30
 """Maximum number of files that one prompt may name."""
 _NAMED = regex(r"@(?:\"([^\"\n]+)\"|((?:\\.|[^\s\\])+))")
-_NO_CALL = ForeignCall(kind=ForeignKind.INWARD, tool="prompt", arguments={})
 _AROUND = ".,;:!?)]}>'\"`"
 """Characters of a sentence that may follow a name."""
 
@@ -63,7 +62,7 @@ def answer_to_prompt(
     """Return an empty answer, or one that stops the prompt. Raises HarnessError and OSError."""
     if not event.prompt:
         return HookAnswer()
-    JudgedCall(agent, event, session, parts, _NO_CALL).begin()
+    JudgedCall(agent, event, session, parts, NO_CALL).begin()
     session.log.append("user_message", {"text": event.prompt}, sync=True)
     files = [*dict.fromkeys((*_named_files(event), *event.sent_files))] if agent.sends_files else []
     if len(files) > MOST_FILES:

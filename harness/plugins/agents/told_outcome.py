@@ -6,6 +6,7 @@ INVARIANT: this loads no policy and no gate, since an agent waits for it after e
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from harness.digest import digest_of
 from harness.files.before_images import BeforeImages
@@ -23,6 +24,20 @@ MOST_LOGGED_RESPONSE = 20_000
 """Maximum number of characters of a reported outcome that are logged."""
 MOST_LOGGED_ARGUMENTS = 4_000
 """Maximum number of characters of the arguments of a call that was not allowed."""
+
+
+def ran_before_all(
+    agent: GuardedAgent, event: HookEvent, session: AgentSession, environment: Mapping[str, str]
+) -> bool:
+    """Return whether an agent tells of a call that it never asked about, before any other call of its session.
+
+    Then the session must begin, so that its log has that call. It goes on after it.
+    """
+    is_refusal = agent.tells_refusals and event.when is When.FAILED
+    if session.is_begun or is_refusal or event.when not in (When.AFTER, When.FAILED):
+        return False
+    is_inward = agent.call_of(event, environment).kind is ForeignKind.INWARD
+    return not is_inward and (event.use_id or agent.substance_of(event)) not in session.answers
 
 
 def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> None:

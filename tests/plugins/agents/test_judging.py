@@ -393,12 +393,6 @@ def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Pa
     assert ends == ["denied", "failed", "failed"]
 
 
-def test_outcome_of_an_unknown_call_is_ignored(tmp_path: Path) -> None:
-    scene = _scene(tmp_path)
-    assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == HookAnswer()
-    assert scene.records() == []
-
-
 def test_block_stops_the_session_but_not_another(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "rm -rf /"})) == "block"

@@ -120,6 +120,24 @@ def test_call_that_was_never_judged_is_noticed(tmp_path: Path) -> None:
     assert "call" not in last
 
 
+def test_call_that_ran_before_any_was_judged_begins_the_log(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    scene.event("PostToolUse", "TodoWrite", {"todos": []}, tool_response={})
+    assert scene.records() == []
+    scene.event("PostToolUse", "Bash", {"command": "touch x"}, tool_response={})
+    last = scene.records()[-1]
+    assert (last["kind"], last["why"], last["tool"], last["stops"]) == ("ran_unjudged", "unknown", "Bash", False)
+    assert word_of(scene.event("PreToolUse", "Read", {"file_path": "f.txt"}, use_id="c2")) == "allow"
+
+
+def test_outcome_after_the_end_of_its_session_begins_no_other(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"))
+    scene.event("PreToolUse", "Read", {"file_path": "f.txt"})
+    scene.event("SessionEnd")
+    scene.event("PostToolUse", "Read", {"file_path": "f.txt"}, tool_response="x")
+    assert scene.records()[-1]["kind"] == "session_ended"
+
+
 def test_call_that_was_replaced_is_not_said_to_have_never_begun(tmp_path: Path) -> None:
     scene = HookScene(tmp_path, load_policy("default"))
     scene.event("PreToolUse", "Bash", {"command": "ls"})
