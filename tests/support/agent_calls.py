@@ -149,6 +149,17 @@ def _droid(w: Path) -> Deeds:
     }
 
 
+def _cline(w: Path) -> Deeds:
+    return {
+        "read": (call("read_files", files=[{"path": f"{w}/f.txt"}, {"path": f"{w}/b.txt", "start_line": 1}]),),
+        "edit": (call("editor", path=f"{w}/f.txt", old_text="alpha", new_text="ALPHA"),),
+        "write": (call("editor", path=f"{w}/new.txt", new_text="x\n"),),
+        "search": (call("search_codebase", queries=["beta"]),),
+        "subagent": (call("spawn_agent", systemPrompt="s", task=INNER_PROMPT),),
+        "mcp": (call("place__echo", text="hi"),),
+    }
+
+
 _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "claude": _claude,
     "codex": _codex,
@@ -159,6 +170,7 @@ _OWN: Mapping[str, Callable[[Path], Deeds]] = {
     "pi": _pi,
     "kimi": _kimi,
     "droid": _droid,
+    "cline": _cline,
 }
 
 

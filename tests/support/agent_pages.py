@@ -95,7 +95,7 @@ def _event(transcript: str = "") -> HookEvent:
 def _answers(agent: GuardedAgent) -> str:
     waits = f"{WAITS_SECONDS / 60:g} minutes for `harness approve`"
     if agent.ask is None:
-        asked = ("-", f"it waits {waits}")
+        asked = ("-", f"it waits {waits}" if agent.waits else "it refuses, with the rule that would allow it")
     elif agent.asks(_event(), {}):
         asked = (_said(agent.ask("why", None)), "it asks; without a person it refuses")
     else:

@@ -44,4 +44,5 @@ PLAYS = {
     "pi": Play("pi", 8),
     "kimi": Play("kimi", 9),
     "droid": Play("droid", 10),
+    "cline": Play("cline", 11),
 }

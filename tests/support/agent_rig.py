@@ -37,6 +37,7 @@ AFTER = {
     "pi": ("tool_result", "session_shutdown"),
     "kimi": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
     "droid": ("PostToolUse", "SessionEnd"),
+    "cline": ("afterTool",),
 }
 BEFORE = {
     "claude": "PreToolUse",
@@ -48,6 +49,7 @@ BEFORE = {
     "pi": "tool_call",
     "kimi": "PreToolUse",
     "droid": "PreToolUse",
+    "cline": "beforeTool",
 }
 """What each agent calls the event before a tool."""
 _PLUGIN = """\
@@ -74,6 +76,24 @@ export default (pi) => {
       const done = spawnSync(python, [script, name], { input });
       if (done.status !== 0) throw new Error(String(done.stderr) || "no answer");
     });
+};
+"""
+_CLINE = """\
+import { spawnSync } from "node:child_process";
+const [python, script] = SCRIPT;
+let sessionId = "";
+const tell = (type, { snapshot, toolCall, input, result }) => {
+  const subagent = snapshot.parentAgentId ? snapshot.agentId : "";
+  const { toolName, toolCallId } = toolCall;
+  const event = { type, sessionId, cwd: process.cwd(), subagent, toolName, toolCallId, input, result };
+  const done = spawnSync(python, [script, type], { input: JSON.stringify(event) });
+  if (done.status !== 0) throw new Error(String(done.stderr) || "no answer");
+};
+export default {
+  name: "recording",
+  manifest: { capabilities: ["hooks"] },
+  setup: (_, { session }) => { sessionId = session.sessionId; },
+  hooks: { beforeTool: (call) => tell("beforeTool", call), afterTool: (call) => tell("afterTool", call) },
 };
 """
 
@@ -298,6 +318,12 @@ def _droid(rig: AgentRig) -> None:
     rig.write(".factory/mcp.json", {"mcpServers": {"place": {"type": "stdio", **SERVER}}})
 
 
+def _cline(rig: AgentRig) -> None:
+    python, _, script = rig.hook
+    rig.write(".cline/plugins/recording.js", _CLINE.replace("SCRIPT", json.dumps([python, script])))
+    rig.write(".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"place": SERVER}})
+
+
 _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "claude": _claude,
     "codex": _codex,
@@ -308,6 +334,7 @@ _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "pi": _pi,
     "kimi": _kimi,
     "droid": _droid,
+    "cline": _cline,
 }
 _MORE: Mapping[str, Sequence[str]] = {
     "claude": ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),

@@ -93,6 +93,8 @@ _IDS = (
     (r"toolu_\d+_\w+", "toolu_{}_{}"),
     (r"\bses_\w+", "ses_{}x{}"),
     (r'(?<=")a[0-9a-f]{16}(?=")', "a{:08d}{:08d}"),
+    (r"\bagent_\d{13}_\w+", "agent_{}_{}"),
+    (r"\b\d{13}_\w+", "session_{}_{}"),
 )
 """Ids, and what stands for them: the number of the session, and its own there."""
 _OTHER_EACH_TIME = (

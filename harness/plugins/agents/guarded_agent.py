@@ -137,6 +137,8 @@ class GuardedAgent(Record):
     """Whether the agent also accepts a replacement in an answer that makes it ask."""
     keeps_folder: bool = False
     """Whether the agent's shell keeps its folder between commands, so that `cd` has a lasting effect."""
+    waits: bool = True
+    """Whether the agent waits for a hook for as long as a person takes to answer."""
     tells_refusals: bool = False
     """Whether the agent tells of a call that a hook refused as of one that failed."""
     project_variables: Sequence[str] = ()
@@ -202,7 +204,8 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
 
 
 AGENTS: Mapping[str, str] = {
-    name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "droid", "cursor")
+    name: name
+    for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "droid", "cline", "cursor")
 }
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 

@@ -18,6 +18,7 @@ from harness.actions import Action, Decision, Enforcement, JsonValue, PathAccess
 from harness.errors import ToolError
 from harness.files.repository import work_top
 from harness.files.workspace import Workspace
+from harness.gate.approval import nobody
 from harness.gate.gate import Gate
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import PendingCall
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from harness.tools.command_walls import CommandWalls
 
 _MOVES = regex(r"\b(?:cd|pushd|popd)\b")
-OTHER_PART = "another part of the same patch was refused"
+OTHER_PART = "another part of the same call was refused"
 _OTHER_FILES = "name folders or files without it"
 NO_CALL = ForeignCall(kind=ForeignKind.INWARD, tool="prompt", arguments={})
 """Stands for a call where a session begins without one."""
@@ -246,6 +247,8 @@ class JudgedCall:
 
     def _ask(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
         """Ask about the call at a terminal with `harness approve`, and return the answer. For agents that cannot ask."""
+        if not self._agent.waits:
+            return nobody(f"{self._agent.title} does not wait for an answer")
         approval = self._parts.ask(
             AskedCall(
                 agent=self._agent.title,
@@ -385,7 +388,10 @@ class JudgedCall:
 
 
 def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
-    """Return the parts of a call that are judged and logged separately. A patch has one part for each file."""
+    """Return the parts of a call that are judged and logged separately: one for each file of a patch, or of a list."""
+    paths = call.arguments.get("path")
+    if call.kind is ForeignKind.READ and isinstance(paths, list) and paths:
+        return tuple(replace(call, arguments={**call.arguments, "path": path}) for path in paths)
     if call.kind is not ForeignKind.PATCH:
         return (call,)
     from harness.plugins.agents.patches import PatchKind, read_patch, split_patch

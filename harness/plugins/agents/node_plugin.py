@@ -14,7 +14,7 @@ _HEARD = """\
 import { spawn } from "node:child_process";
 
 const COMMAND = %(command)s;
-const MILLISECONDS = 600000;
+const MILLISECONDS = %(milliseconds)d;
 
 const heard = (event, cwd) =>
   new Promise((resolve, reject) => {
@@ -49,10 +49,14 @@ def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
 
 
-def plugin_file(name: str, title: str, command: str, exported: str) -> Mapping[str, JsonValue]:
+def plugin_file(
+    name: str, title: str, command: str, exported: str, *, milliseconds: int = 600_000
+) -> Mapping[str, JsonValue]:
     """Return the content of the plugin of the agent `name`, as `GuardedAgent.settings_content` does.
 
-    `exported` is the JavaScript that registers with the agent. It may use `heard(event, cwd)`, which runs our hook and
-    returns its stdout, and `put(args, other)`, which replaces the arguments of a call.
+    Our hook has `milliseconds` to answer. `exported` is the JavaScript that registers with the agent. It may use
+    `heard(event, cwd)`, which runs our hook and returns its stdout, and `put(args, other)`, which replaces the arguments of
+    a call.
     """
-    return {"text": _HEARD % {"name": name, "title": title, "command": json.dumps(command)} + exported}
+    facts = {"name": name, "title": title, "command": json.dumps(command), "milliseconds": milliseconds}
+    return {"text": _HEARD % facts + exported}

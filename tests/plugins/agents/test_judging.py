@@ -80,6 +80,25 @@ def test_each_call_gets_the_answer_of_its_row(
     ) in kinds[-2:]
 
 
+LISTS = [
+    [part.strip() for part in f"{line} ".split(" | ")]
+    for line in Path(__file__).with_name("lists.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+@all_rows("tool,arguments,word,reason", LISTS, ids=lambda row: " ".join(row[:2]))
+def test_all_of_a_list_is_judged(tool: str, arguments: str, word: str, reason: str, tmp_path: Path) -> None:
+    scene = _scene(tmp_path, agent="cline")
+    given = json.loads(arguments.replace('"/w', f'"{scene.workspace}'))
+    told = {"type": "beforeTool", "sessionId": "S", "cwd": str(scene.workspace), "toolName": tool, "toolCallId": "c1"}
+    reply = scene.send(json.dumps({**told, "input": given}).encode())
+    assert (reply.code, "exec --ticket" in reply.stdout) == (2 if word == "deny" else 0, word == "run" and CONFINES)
+    assert reason in reply.stderr
+    outcomes = [record for record in scene.records() if record["kind"] == "outcome"]
+    assert len(outcomes) == (len(given.get("files", [])) or 1 if word == "deny" else 0)
+
+
 FOREIGN = [
     line.rpartition(" | ")[::2]
     for line in Path(__file__).with_name("foreign_environment.txt").read_text().splitlines()

@@ -7,7 +7,7 @@ import re
 from recorded_events import RecordedEvent, recorded_events
 from rows import all_rows
 
-BEFORE = {"PreToolUse", "BeforeTool", "preToolUse", "tool.execute.before", "tool_call"}
+BEFORE = {"PreToolUse", "BeforeTool", "preToolUse", "tool.execute.before", "tool_call", "beforeTool"}
 TOOLS = {
     "claude": "Agent Bash Edit Read WebFetch Write mcp__place__echo",
     "codex": "Bash apply_patch collaborationspawn_agent collaborationwait_agent mcp__place__echo",
@@ -15,6 +15,7 @@ TOOLS = {
     "qwen": "agent edit grep_search mcp__place__echo read_file run_shell_command write_file",
     "copilot": "bash create edit grep place-echo task view",
     "opencode": "bash edit grep place_echo read task write",
+    "cline": "editor place__echo read_files run_commands search_codebase spawn_agent",
     "droid": "Create Edit Execute Grep Read place___echo",
     "kimi": "Agent Bash Edit Read Write mcp__place__echo",
     "pi": "bash edit mcp__place__echo read write",
@@ -39,6 +40,8 @@ def test_event_names_its_place_and_session(event: RecordedEvent) -> None:
 
 def test_subagent_calls_are_marked_by_some_agents() -> None:
     inner = [event for event in recorded_events() if event.event in BEFORE and "echo inner" in event.text]
-    marked = {event.agent for event in inner if {"agent_id", "agentId"} & set(event.fields)}
+    marked = {
+        event.agent for event in inner if event.fields.keys() & {"agent_id", "agentId"} or event.fields.get("subagent")
+    }
     assert {event.agent for event in inner} == set(TOOLS) - {"pi", "droid"}  # whose subagents were not played
-    assert marked == {"claude", "codex", "qwen", "copilot"}
+    assert marked == {"claude", "codex", "qwen", "copilot", "cline"}

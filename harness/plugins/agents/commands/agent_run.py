@@ -36,7 +36,9 @@ def run_agent(
     `start`. Raises OSError if the program does not exist.
     """
     for path, content in start.files(place).items():
-        with open(os.path.join(place.home, path), "w", encoding="utf-8") as file:
+        file_path = os.path.join(place.home, path)
+        os.makedirs(os.path.dirname(file_path), exist_ok=True)
+        with open(file_path, "w", encoding="utf-8") as file:
             file.write(content)
     process = subprocess.Popen(
         [program, *start.arguments(place), prompt, *more],

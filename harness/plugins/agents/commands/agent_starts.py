@@ -138,6 +138,22 @@ def _droid_settings(place: PlayedPlace) -> dict[str, str]:
     return {"played.json": json.dumps({"customModels": [model]})}
 
 
+def _cline_settings(place: PlayedPlace) -> dict[str, str]:
+    settings: JsonValue = {
+        "provider": "openai-compatible",
+        "apiKey": KEY,
+        "model": "played",
+        "baseUrl": f"{place.origin}/v1",
+    }
+    content: JsonValue = {
+        "version": 1,
+        "lastUsedProvider": "openai-compatible",
+        "modes": {},
+        "providers": {"openai-compatible": {"settings": settings, "updatedAt": "2026-01-01T00:00:00Z"}},
+    }
+    return {".cline/data/settings/providers.json": json.dumps(content)}
+
+
 def tried_version(agent: str) -> str:
     """Return the version of an agent whose tools and answers we know. Empty for one that was not tried."""
     return AGENT_STARTS[agent].package.rpartition("@")[2] if agent in AGENT_STARTS else ""
@@ -210,5 +226,13 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
         environment=lambda _: {"FACTORY_API_KEY": KEY},
         command=lambda command: call("Execute", command=command, summary="s"),
         files=_droid_settings,
+    ),
+    "cline": AgentStart(
+        package="cline@3.0.65",
+        program="cline",
+        arguments=lambda _: (),
+        environment=lambda _: {},
+        command=lambda command: call("run_commands", commands=[command]),
+        files=_cline_settings,
     ),
 }
