@@ -43,6 +43,10 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
                 return answer_to_prompt(agent, event, session, parts, digest_of(data))
             case When.AFTER | When.FAILED:
                 settle(agent, event, session, parts)
+            case When.SETTINGS:
+                from harness.plugins.agents.off_switch import kept_on
+
+                return kept_on(agent, event, session, parts)
             case When.ENDED:
                 if session.is_begun:
                     session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)

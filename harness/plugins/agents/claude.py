@@ -81,7 +81,7 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     """Parse an event of Claude Code, or of an agent with the same event format. Raises EventError."""
     when = WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
     session = needed(fields, "session_id")
-    if when is When.ENDED:
+    if when in (When.ENDED, When.SETTINGS):
         return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
     if when is When.PROMPT:
         prompt, sent_files = prompt_of(fields)
@@ -145,6 +145,7 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
             "PostToolUse": run(),
             "PostToolUseFailure": run(),
             "UserPromptSubmit": run(),
+            "ConfigChange": run(),
             "SessionEnd": run(),
         }
     }

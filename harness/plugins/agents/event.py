@@ -30,6 +30,8 @@ class When(Enum):
     """A tool call ended with an error."""
     PROMPT = "prompt"
     """A person sends a prompt. It gets an answer too."""
+    SETTINGS = "settings"
+    """A settings file of the agent changed during the session. It gets an answer too."""
     ENDED = "ended"
     """The session is over."""
 

@@ -174,6 +174,11 @@ class GuardedAgent(Record):
         call = tool.read(event)
         return _patch_in(call) if self.patches_in_shell and call.kind is ForeignKind.SHELL else call
 
+    def folder_of(self, event: HookEvent, environment: Mapping[str, str]) -> str:
+        """Return the folder of the agent's project, or else its current one; `environment` is that of the hook."""
+        folders = (environment.get(name, "") for name in self.project_variables)
+        return next(filter(os.path.isabs, folders), event.cwd)
+
     def substance_of(self, event: HookEvent) -> str:
         """Return a digest of what the call of an event does. An agent may change other arguments without an alarm.
 
@@ -223,6 +228,7 @@ WHEN: Mapping[str, When] = {
     "PostToolUse": When.AFTER,
     "PostToolUseFailure": When.FAILED,
     "UserPromptSubmit": When.PROMPT,
+    "ConfigChange": When.SETTINGS,
     "SessionEnd": When.ENDED,
 }
 """Event names of Claude Code. Some other agents use the same names."""

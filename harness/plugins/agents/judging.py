@@ -433,5 +433,4 @@ def workspace_of(agent: GuardedAgent, event: HookEvent, parts: HookParts) -> str
     """Return the workspace of a new session: the top of the repository around the folder that the agent names, or around
     its current one. Without a repository, and in one that holds the home folder, it is that folder itself.
     """
-    folders = (parts.environment.get(name, "") for name in agent.project_variables)
-    return work_top(os.path.realpath(next(filter(os.path.isabs, folders), event.cwd)), parts.home or "")
+    return work_top(os.path.realpath(agent.folder_of(event, parts.environment)), parts.home or "")

@@ -1,4 +1,7 @@
-"""Settings with which the user, or a project, turns an agent's hooks off: ours too, without a message."""
+"""Settings with which the user, or a project, turns an agent's hooks off: ours too, without a message.
+
+Claude Code tells of settings that change during a session, and obeys a hook that refuses them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.plugins.agents.agent_files import paths_of, read_settings
-from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent
+from harness.plugins.agents.agent_session import AgentSession
+from harness.plugins.agents.event import HookEvent
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, HookAnswer
 from harness.record import Record
+from harness.session.asked_call import HookParts
 from harness.text.visible import visible_line
 
 
@@ -58,6 +64,20 @@ def off_switches(agent: GuardedAgent, environment: Mapping[str, str], folder: st
                 elif isinstance(value, bool):
                     switches.pop(key, None)
     return list(switches.values())
+
+
+def kept_on(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> HookAnswer:
+    """Return an empty answer to changed settings, or one that refuses them because they turn our hook off.
+
+    Refused settings have no effect in this session. Raises LogError and UsageError.
+    """
+    switches = off_switches(agent, parts.environment, agent.folder_of(event, parts.environment))
+    if not switches:
+        return HookAnswer()
+    words = f"{agent.title} keeps its hooks until it ends; {switches[0].words} turns them off"
+    if session.is_begun:
+        session.log.append("error", {"where": "settings", "message": words}, sync=True)
+    return agent.fail(words)
 
 
 def _value_at(settings: Mapping[str, JsonValue], key: str) -> JsonValue:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from hook_process import Hooked
+from hook_scene import HookScene
+from program import Program
 from rows import all_rows
 
 from harness.errors import UsageError
@@ -15,6 +18,7 @@ from harness.plugins.agents.guarded_agent import AGENTS, agent_named
 from harness.plugins.agents.off_switch import off_switches
 from harness.plugins.agents.other_hooks import other_hooks
 from harness.plugins.agents.settings_file import hook_command, installation, settings_path, write
+from harness.policy.loader import load_policy
 
 TABLE = Path(__file__).with_name("off_switches.txt")
 
@@ -87,6 +91,34 @@ def test_settings_turn_hooks_off_as_the_table_says(
         name, path, content = file.split(" ", 2)
         place.write(name, path, content.replace("\\n", "\n"))
     assert list(switches(agent, place)) == expected
+
+
+@all_rows(
+    ("content", "kept"),
+    [
+        ('{"disableAllHooks": true}', "keeps its hooks until it ends"),
+        ('{"disableAllHooks": false, "env": {}}', ""),
+    ],
+)
+def test_hooks_stay_on_when_settings_change_during_a_session(content: str, kept: str, tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"), environment={"HOME": str(tmp_path / "home")})
+    scene.event("PreToolUse", "Read", {"file_path": "f.txt"})
+    settings = scene.workspace / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(content)
+    reply = scene.event("ConfigChange", source="project_settings", file_path=str(settings))
+    assert (reply.code, kept in reply.stderr) == (2 if kept else 0, True)
+    told = [str(record["message"]) for record in scene.records() if record["kind"] == "error"]
+    assert told == ([f"Claude Code {kept}; {settings}: disableAllHooks = true turns them off"] if kept else [])
+
+
+def test_settings_that_cannot_be_read_are_refused_during_a_session(program: Program) -> None:
+    hooked = Hooked(program)
+    settings = hooked.workspace / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"disableAll')
+    reply = hooked.hook(hooked.event("ConfigChange"))
+    assert (reply.code, "may turn hooks off" in reply.err) == (2, True)
 
 
 def test_pipe_in_place_of_settings_is_unreadable(tmp_path: Path) -> None:

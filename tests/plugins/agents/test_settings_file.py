@@ -162,7 +162,14 @@ def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
     install("claude", path)
     held = json.loads(path.read_text())
     assert held["hooks"]["PreToolUse"] == [{**both, "hooks": both["hooks"][:1]}, ours, theirs]
-    assert set(held["hooks"]) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionEnd"}
+    assert set(held["hooks"]) == {
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "UserPromptSubmit",
+        "ConfigChange",
+        "SessionEnd",
+    }
 
 
 @all_rows(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_program import agent_program, version_of
@@ -47,8 +48,6 @@ class _AgentState(Record):
 
 def status(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Print the table and all problems. Return 0, or 1 if there is a problem."""
-    from concurrent.futures import ThreadPoolExecutor
-
     agents = [agent_named(name) for name in ([arguments.agent] if arguments.agent else AGENTS)]
     with ThreadPoolExecutor(len(agents)) as pool:  # an agent takes a second to print its version
         states = list(pool.map(lambda agent: _state_of(agent, environment), agents))
