@@ -21,7 +21,7 @@ from harness.plugins.agents.commands.agent_program import agent_program, isolate
 from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
 from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace, tried_version
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
-from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
+from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks
 from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
 from harness.plugins.agents.guarded_agent import GuardedAgent, agent_named
 from harness.plugins.agents.json_text import without_comments
@@ -92,7 +92,7 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.line(f"this hook was tried with {tried}", Tone.WARNING)
     with tempfile.TemporaryDirectory(prefix="harness-check-", dir=_place(environment)) as folder:
         fresh = _settings_in(agent, program, folder, environment)
-        switches = list(off_words(agent, environment))
+        switches = list(off_notices(agent, environment))
         if fresh:
             console.line("there is no hook of harness in your settings: it is tried as `install` would write it")
         run, calls = _played(agent, program, folder, environment)

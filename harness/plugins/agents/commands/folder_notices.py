@@ -22,7 +22,7 @@ def tell_other_hooks(agent: GuardedAgent, environment: Mapping[str, str], consol
         console.line(f"  {hook.words}")
 
 
-def off_words(agent: GuardedAgent, environment: Mapping[str, str]) -> Iterator[str]:
+def off_notices(agent: GuardedAgent, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each setting that turns the agent's hooks off in the current folder.
 
     Raises UsageError for a file that cannot be read.

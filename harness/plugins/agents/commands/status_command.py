@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_program import agent_program, version_of
 from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
-from harness.plugins.agents.commands.folder_notices import off_words, tell_other_hooks
+from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
 from harness.plugins.agents.settings_file import Installed, installed, settings_path
 from harness.record import Record
@@ -111,7 +111,7 @@ def _problems(
     """Yield the problems of an installed hook, each with a word for the table."""
     is_off = False
     try:
-        for words in off_words(agent, environment):
+        for words in off_notices(agent, environment):
             is_off = True
             yield "OFF", words
     except UsageError as error:
