@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, refusal
+from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent, SettingsFile, refusal
 from harness.plugins.agents.node_plugin import allow, plugin_file
 
 _NEW_FILE = "editor of a new file"
@@ -178,11 +178,18 @@ AGENT = GuardedAgent(
         is_plugin=True,
     ),
     off_words=("--config",),
+    hook_files=(
+        AgentFile(path="Documents/Cline/*s/*", is_user=True),  # Plugins, Hooks
+        AgentFile(path=".cline/hooks/*", is_user=True),
+        AgentFile(path=".cline/hooks/*"),
+        AgentFile(path=".clinerules/hooks/*"),
+    ),
     settings_content=_plugin,
     unseen=(
         "several commands of a call run as one, one after the other",
         "`--config`, and `disabledPlugins` in its own settings, load no hook",
-        "plugins and hooks of a project run without a question; one after ours may change a call",
+        "plugins and hooks of a project run unasked, plugins in the process of ours",
+        "a plugin of `~/Documents/Cline` runs after ours, and may change a call",
         "a file that the prompt names with @",
         "reading a missing file, it tries names with other blanks, quotation marks or accents",
     ),

@@ -147,6 +147,8 @@ BEFORE = "PreToolUse  rtk hook"
         ("copilot", "home", ".copilot/hooks/x.json", {"hooks": {"preToolUse": [COMMAND]}}, "preToolUse  rtk hook"),
         ("codex", "top", ".codex/config.toml", '[[hooks.PreToolUse]]\nhooks = [{command = "a"}]', "PreToolUse  a"),
         ("opencode", "here", ".opencode/plugin/x.ts", "", " "),
+        ("cline", "here", ".clinerules/hooks/PreToolUse", "", " "),
+        ("cline", "home", "Documents/Cline/Plugins/x.js", "", " "),
         ("kimi", "home", ".kimi-code/config.toml", '[[hooks]]\nevent = "PreToolUse"\ncommand = "a"', "PreToolUse  a"),
         ("claude", "here", ".claude/settings.json", "{", ""),
         ("claude", "here", ".claude/settings.json", {"hooks": {"PreToolUse": [1, {"hooks": 2}, {}]}}, "PreToolUse"),
