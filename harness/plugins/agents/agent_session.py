@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _STATE, _LOCK = "session.json", "lock"
-_REPLACED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_STATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_OPEN = 500
 """Maximum number of stored calls without an outcome. Older ones are dropped, and their effect stays unknown."""
 
@@ -358,7 +358,7 @@ class AgentSession:
         path = os.path.join(self.folder, _STATE)
         new_path = f"{path}.new"  # under the lock, so no other process writes it
         try:
-            descriptor = os.open(new_path, _REPLACED, 0o600)
+            descriptor = os.open(new_path, _NEW_STATE, 0o600)
             try:
                 write_whole(descriptor, json.dumps(fields).encode())
             finally:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
+from harness.files.repository import work_top
 from harness.plugins.agents.agent_files import paths_of, read_settings
 from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent
-from harness.plugins.agents.settings_file import is_ours
+from harness.plugins.agents.settings_file import is_ours, is_written_by_us
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -39,6 +40,7 @@ class OtherHook(Record):
 def other_hooks(agent: GuardedAgent, environment: Mapping[str, str], folder: str) -> list[OtherHook]:
     """Return the hooks of others if the agent starts in `folder`. Files that cannot be read are passed over."""
     hooks: dict[OtherHook, None] = {}
+    top = work_top(os.path.realpath(folder), environment.get("HOME", ""))
     for file in _files(agent):
         for path in paths_of(agent, file, environment, folder):
             if agent.settings.is_plugin:
@@ -49,7 +51,14 @@ def other_hooks(agent: GuardedAgent, environment: Mapping[str, str], folder: str
                 settings = read_settings(path, has_comments=agent.settings.has_comments)
             except UsageError:
                 continue
-            hooks |= dict.fromkeys(_hooks_in(agent, path, settings))
+            for hook in _hooks_in(agent, path, settings):
+                is_known = (
+                    is_ours(hook.command, agent.name)
+                    if file.is_user
+                    else is_written_by_us(hook.command, agent.name, top)
+                )
+                if not is_known:
+                    hooks[hook] = None
     return list(hooks)
 
 
@@ -70,8 +79,7 @@ def _hooks_in(agent: GuardedAgent, path: str, settings: Mapping[str, JsonValue])
         for entry in entries:
             for hook in _objects(entry["hooks"]) if "hooks" in entry else [entry]:
                 command = next((str(hook[name]) for name in _COMMANDS if name in hook), "")
-                if not is_ours(command, agent.name):
-                    yield OtherHook(path=path, event=event, command=command)
+                yield OtherHook(path=path, event=event, command=command)
 
 
 def _before_event(agent: GuardedAgent) -> str:

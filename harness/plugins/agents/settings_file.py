@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
+from harness.paths import is_within
 from harness.plugins.agents import toml_hooks
 from harness.plugins.agents.guarded_agent import GuardedAgent
 from harness.plugins.agents.json_text import edited, without_comments
@@ -290,6 +291,26 @@ def is_ours(command: JsonValue, agent: str) -> bool:
     if match is None or match["agent"] != agent:
         return False
     return match["module"] is not None or os.path.basename(_unquoted(match["program"])) == "harness"
+
+
+def is_written_by_us(command: JsonValue, agent: str, folder: str) -> bool:
+    """Return whether a command line is one that an installation writes, and runs no program in `folder`.
+
+    A project may declare a hook of its own that looks like ours.
+    """
+    if not isinstance(command, str) or not is_ours(command, agent):
+        return False
+    line = _line(command)
+    match = _OURS.fullmatch(line)
+    module = (match["module"] or "") if match else ""
+    words = [match["program"] if match else "", *module.partition(" -I -S ")[2:]]
+    paths = [(word, _unquoted(word)) for word in words if "/" in word]
+    return (
+        line.endswith(f" {_CLOSED}")
+        and module != " -m harness"
+        and all(quoted(path) == word and os.path.isabs(path) for word, path in paths)
+        and not any(is_within(os.path.realpath(path), folder) for _, path in paths)
+    )
 
 
 def _unquoted(word: str) -> str:

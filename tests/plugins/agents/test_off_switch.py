@@ -166,6 +166,27 @@ def test_other_hooks_before_a_call_are_listed(
     assert [hook.words for hook in hooks] == ([f"{file}  {words}".rstrip()] if words else [])
 
 
+@all_rows(
+    "command",
+    [
+        "HERE/harness hook claude END",
+        "./harness hook claude END",
+        "'/usr/bin/python3' -I -S HERE/harness/__main__.py hook claude END",
+        "/usr/bin/python3 -m harness hook claude END",
+        "touch${IFS}x;/usr/bin/harness hook claude END",
+        "/usr/bin/harness hook claude || touch x",
+    ],
+)
+def test_hook_of_a_project_that_looks_like_ours_is_another_one(command: str, tmp_path: Path) -> None:
+    made = folders(tmp_path)
+    end = hook_command("", "claude").partition(" hook claude ")[2]
+    command = command.replace("HERE", str(made.here)).replace("END", end)
+    hooks = [{"hooks": [{"type": "command", "command": command}]}]
+    made.write("here", ".claude/settings.json", json.dumps({"hooks": {"PreToolUse": hooks}}))
+    found = other_hooks(agent_named("claude"), made.environment, str(made.here))
+    assert [hook.command for hook in found] == [command]
+
+
 def test_our_hook_is_not_another_one(tmp_path: Path) -> None:
     made = folders(tmp_path)
     for name in AGENTS:
