@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Decision
 from harness.errors import PolicyError, UsageError
+from harness.files.repository import work_top
 from harness.files.workspace import Workspace
 from harness.policy.loader import SHIPPED, combine, load_policy, shipped_policy_path, tightening_only
 from harness.policy.policy import Policy, PolicySource
@@ -57,6 +58,16 @@ def assemble(
         layers.append(_project_policy(state, project, examples))
     # No call may write the policies, the trust file or the logs.
     return combine(layers).guarding(*state.guarded)
+
+
+def policy_above(workspace: str, home: str) -> str:
+    """Return the path of the policy at the top of the repository around `workspace`, a folder below it.
+
+    That policy is not in force in `workspace`, since its patterns are relative to the top. Empty without one.
+    """
+    top = work_top(workspace, home)
+    path = os.path.join(top, PROJECT_POLICY)
+    return path if top != workspace and os.path.lexists(path) else ""
 
 
 def load_named(policy_names: str | Sequence[str], *, examples: bool = True) -> Policy:

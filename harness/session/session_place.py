@@ -17,11 +17,13 @@ from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
 from harness.session.extensions.extensions_here import extensions_here
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
+from harness.session.policies import policy_above
 from harness.session.shipped_plugins import part_of
 from harness.session.state import PROJECT_CONFIG, State, current_folder, word_folders, workspace_folder
 from harness.session.words.own_words import words_here
 from harness.session.words.word_files import OwnWords
 from harness.shipped import PROJECT_FILES
+from harness.text.visible import visible_line
 
 
 class SessionPlace(Record):
@@ -60,7 +62,11 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callabl
     settings = settings_from(arguments, environment, workspace.root)
     extensions, notes = extensions_of(settings, state, workspace.root, environment)
     withhold(not_for(settings))
-    unless = (workspace.root, environment.get("HOME", ""))
+    home = environment.get("HOME", "")
+    unless = (workspace.root, home)
+    if left_out := policy_above(workspace.root, home):
+        left_out = visible_line(left_out, 1_000)
+        notes = (*notes, f"left out: {left_out}, which holds at the top of the repository; start harness there")
     return SessionPlace(
         environment=environment,
         state=state,

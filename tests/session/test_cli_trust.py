@@ -21,7 +21,7 @@ from harness.actions import Action, Decision
 from harness.errors import PolicyError, UsageError
 from harness.gate.approval import Approval
 from harness.log.vocabulary import Answer
-from harness.models.scripted import replies
+from harness.models.scripted import Reply, replies
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, sandbox_of
 from harness.policy.loader import parse_policy, tightening_only
 from harness.policy.policy import Policy
@@ -509,3 +509,26 @@ def test_approval_after_a_torn_line_is_kept(tmp_path: Path, torn: str) -> None:
     before = Path(state.trust).read_bytes()
     done = subprocess.run([sys.executable, "-c", TRUSTING, tmp_path], capture_output=True, text=True, check=False)
     assert ("cannot be written" in done.stderr, Path(state.trust).read_bytes()) == (True, before)
+
+
+@all_rows(
+    ("cwd", "top", "is_left_out"),
+    [("sub", "workspace", True), (".", "workspace", False), ("sub", "home", False), ("sub", "", False)],
+)
+def test_a_start_below_the_top_of_a_repository_tells_of_the_policy_there(
+    cwd: str, top: str, is_left_out: bool, tmp_path: Path
+) -> None:
+    program = Program(tmp_path)
+    folder = program.workspace / cwd
+    folder.mkdir(exist_ok=True)
+    if top:
+        Path(program.workspace, ".git").mkdir()
+    if top == "home":  # a repository that holds the home folder, such as one of dotfiles
+        program.environment["HOME"] = str(program.workspace / "sub")
+    file = program.workspace / ".harness" / "policy.toml"
+    file.parent.mkdir()
+    file.write_text(TIGHTENS)
+    program.environment["OPENAI_BASE_URL"] = program.serve(replies(Reply(text="Done.")))
+    done = program.run("run", "go", "--cwd", str(folder))
+    assert done.code == 0, done.err
+    assert (f"left out: {file}, which holds at the top of the repository" in done.err) == is_left_out
