@@ -128,7 +128,8 @@ def _switches(agent: GuardedAgent) -> str:
     keys = " or ".join(f"`{key} = {json.dumps(value)}`" for key, value in agent.off_values.items())
     files = dict.fromkeys(f"~/{file.path}" if file.is_user else file.path for file in agent.switch_files)
     run = "overrides that" if agent.held_start else "then does not start it"
-    return f"By {keys} in {_code(files)}. `harness hook run` {run}."
+    kept = " During a session our hook refuses it." if "ConfigChange" in json.dumps(agent.settings_content("")) else ""
+    return f"By {keys} in {_code(files)}. `harness hook run` {run}.{kept}"
 
 
 def _rewrites(agent: GuardedAgent) -> bool:
