@@ -152,8 +152,8 @@ def _tools(agent: GuardedAgent) -> str:
     inward = _code(name for name, tool in agent.tools.items() if tool.kind is ForeignKind.INWARD)
     return (
         f"{_table(('tool', 'counts as', 'judged', 'passed over'), rows)}\n\n"
-        "Other tools and arguments: judged by the tool's own name. "
-        f"Like reading the workspace: {inward}."
+        "Other tools and arguments: judged by the tool's own name."
+        + (f" Like reading the workspace: {inward}." if inward else "")
     )
 
 

@@ -210,7 +210,20 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
 
 AGENTS: Mapping[str, str] = {
     name: name
-    for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "pi", "kimi", "droid", "cline", "cursor")
+    for name in (
+        "claude",
+        "codex",
+        "gemini",
+        "qwen",
+        "copilot",
+        "opencode",
+        "pi",
+        "kimi",
+        "droid",
+        "cline",
+        "cursor",
+        "windsurf",
+    )
 }
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""
 

@@ -107,6 +107,14 @@ def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
         ("cursor", '{"hook_event_name":"preToolUse","conversation_id":"S","cwd":"/w","tool_name":"Shell"}'),
         ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c"}'),
         ("pi", '{"type":"tool_call","sessionId":"S","cwd":"/w","toolName":"bash","input":{}}'),
+        ("cline", '{"type":"setup","sessionId":"S","cwd":"/w","toolName":"x","toolCallId":"c","input":{}}'),
+        ("cline", '{"type":"beforeTool","sessionId":"","cwd":"/w","toolName":"x","toolCallId":"c","input":{}}'),
+        ("cline", '{"type":"afterTool","sessionId":"S","cwd":"/w","toolName":"x","toolCallId":"c","input":{}}'),
+        ("windsurf", '{"agent_action_name":"pre_run_command","tool_info":{}}'),
+        (
+            "windsurf",
+            '{"agent_action_name":"pre_mcp_tool_use","trajectory_id":"S","tool_info":{"mcp_server_name":"s"}}',
+        ),
         ("pi", '{"type":"turn_end","sessionId":"S","cwd":"/w","toolName":"bash","toolCallId":"c","input":{}}'),
     ],
 )

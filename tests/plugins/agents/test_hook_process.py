@@ -213,6 +213,13 @@ def test_log_that_lost_its_end_is_not_continued(hooked: Hooked) -> None:
     assert "gone" in done.err
 
 
+def test_event_without_a_folder_is_judged_in_that_of_the_hook(hooked: Hooked) -> None:
+    for path, code in (("f.txt", 0), (hooked.workspace / "f.txt", 0), (hooked.workspace.parent, 2)):
+        event = {"agent_action_name": "pre_read_code", "trajectory_id": "S", "tool_info": {"file_path": str(path)}}
+        process = hooked.program.start("hook", "windsurf", stdin=subprocess.PIPE)
+        assert finished(process, json.dumps(event).encode()).code == code, path
+
+
 def test_hook_works_without_account_variables(hooked: Hooked) -> None:
     for name in ("HOME", "LANG", "TERM"):
         hooked.environment.pop(name)

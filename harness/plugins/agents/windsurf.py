@@ -1,0 +1,75 @@
+"""Windsurf, by its hooks of Cascade. From its documents, not tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.event import HookEvent, When, needed, table
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
+from harness.tool_kinds import server_tool
+
+_ACTIONS = ("run_command", "read_code", "write_code", "mcp_tool_use")
+"""Actions with hooks before and after them: `pre_run_command`, `post_run_command` and so on."""
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "run_command": ForeignTool(
+        kind=ForeignKind.SHELL, takes={"command_line": "command", "cwd": "cwd"}, needs=("command", "cwd")
+    ),
+    # The path may be a folder, all of which is read then.
+    "read_code": ForeignTool(kind=ForeignKind.SEARCH, takes={"file_path": "path"}, needs=("path",)),
+    "write_code": ForeignTool(kind=ForeignKind.EDIT, takes={"file_path": "path", "edits": "edits"}, needs=("path",)),
+}
+
+
+def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    when, _, tool = needed(fields, "agent_action_name").partition("_")
+    tool_info = table(fields, "tool_info")
+    arguments = tool_info
+    if tool == "mcp_tool_use":
+        tool = server_tool(needed(tool_info, "mcp_server_name"), needed(tool_info, "mcp_tool_name"))
+        arguments = table(tool_info, "mcp_tool_arguments")
+    return HookEvent(
+        when=When.AFTER if when == "post" else When.BEFORE,
+        session=needed(fields, "trajectory_id"),
+        # An event has no folder but that of a command, which the model chose. A hook starts in the top folder of the workspace.
+        cwd="",
+        tool=tool,
+        arguments=arguments,
+        response=tool_info.get("mcp_result"),
+    )
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    if arguments is not None:
+        raise ValueError("Windsurf takes no other arguments from a hook")
+    return HookAnswer()
+
+
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
+    hook: Mapping[str, JsonValue] = {"command": in_sh(command), "show_output": True}
+    return {"hooks": {f"{when}_{action}": [dict(hook)] for when in ("pre", "post") for action in _ACTIONS}}
+
+
+AGENT = GuardedAgent(
+    name="windsurf",
+    title="Windsurf",
+    program="windsurf",
+    tools=TOOLS,
+    event_of=_event_of,
+    allow=_allow,
+    deny=refusal,
+    block=refusal,
+    waits=False,  # its documents name no time that a hook has
+    settings=SettingsFile(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json"),
+    settings_content=_hook_settings,
+    documents="https://docs.windsurf.com/windsurf/cascade/hooks",
+    unseen=(
+        "searches, web pages and the browser have no hook",
+        "calls have no names, and one that fails has no outcome",
+        "a command that failed counts as done",
+        "a new file counts as edited",
+    ),
+)
+"""The description of Windsurf."""
