@@ -28,10 +28,11 @@ def walls_words(effects: Effects) -> str:
     return f"{effects.level.value}{opened}{own_tmp}{missing}"
 
 
-def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
+def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS, confinement: str = "") -> list[str]:
     """Return lines about the effects that a verdict permits. Empty for a call that may not run.
 
-    At most `max_paths` paths of each kind are listed; the rest are counted.
+    At most `max_paths` paths of each kind are listed; the rest are counted. `confinement` describes the walls of the
+    command where no walls of the verdict hold it.
     """
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return []
@@ -49,7 +50,12 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
     if effects.read is not None and effects.write is not None:
         lines = [f"effects: reads {reads}; writes {writes}"]
     else:
-        lines = [f"effects: writes {written}, and what its walls permit"] if effects.named_paths else []
+        rest = "what it likes" if confinement else "what its walls permit"
+        lines = [f"effects: writes {written}, and {rest}"] if effects.named_paths else []
+    if confinement:
+        from harness.tools.command_walls import confinement_words
+
+        return [*lines, confinement_words(confinement)]
     if effects.hosts or effects.left_out:
         from harness.tools.command_network import unreached_words
         from harness.tools.command_walls import left_out_in_words

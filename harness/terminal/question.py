@@ -155,14 +155,22 @@ class Question(Record):
 
     @property
     def walls(self) -> str:
-        """The walls of a command that stays in them, in words. Empty for other calls, and if a wall is missing here."""
+        """The walls of a command that stays in them, or that none hold it. Empty for other calls, and if a wall is missing."""
         effects = self.effects
         is_whole = not (self.leaves or effects.unheld or is_unbound(self.confinement))
+        if self.is_unheld:
+            return "NO WALLS"
         if not self.action.cwd or not is_whole or effects.enforcement is Enforcement.OFF:
             return ""
         level = WallsLevel.WORKSPACE if effects.opened else effects.level
         reach = _REACH[level].replace("offline", SERVERS) if effects.meets_servers else _REACH[level]
         return f"{reach}{OWN_TMP if effects.own_tmp else ''}"
+
+    @property
+    def is_unheld(self) -> bool:
+        """Whether no walls hold a command of another agent, because that agent runs it."""
+        is_confined = self.effects.enforcement is not Enforcement.OFF
+        return bool(self.asker and self.action.cwd) and is_confined and is_unbound(self.confinement)
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -267,11 +275,11 @@ def _part(question: Question, part: Part, lines: Sequence[str], highlighter: Hig
 
 def _of_part(question: Question, part: Part) -> Iterator[str]:
     """Yield the unusual features of a part, except for what leaves the walls: that is shown for the whole call."""
-    effects = question.effects
+    effects, closed = question.effects, "" if question.is_unheld else ", which stays closed"
     if part.asks and part.reaches_network and not (effects.reaches or effects.meets_servers):
-        yield "it needs the network, which stays closed"
+        yield f"it needs the network{closed}"
     if part.asks and part.needs and not effects.sockets:
-        yield f"it needs {part.needs}, which stays closed"
+        yield f"it needs {part.needs}{closed}"
     yield from part.reasons(frozenset((*effects.outside, *effects.changes) if question.action.cwd else ()))
 
 
@@ -337,7 +345,7 @@ def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterat
         yield from prose("; ".join(notes), width, gutter=_TEXT)
         notes = []
     if leaves:
-        notes.append(f"a yes opens: {leaves}")
+        notes.append(f"{'beyond the workspace' if question.is_unheld else 'a yes opens'}: {leaves}")
     if question.action.cwd:
         notes += beyond_undo(question.action, question.usual.undo)
     if notes:
@@ -346,7 +354,7 @@ def _walls_rows(question: Question, parts: Sequence[Part], width: int) -> Iterat
         yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
     elif question.walls and not question.has_walls_in_title(width):
         yield from prose(question.walls, width, gutter=_TEXT, tone=Tone.QUIET)
-    if unreached := unreached_words(effects):
+    if not question.is_unheld and (unreached := unreached_words(effects)):
         yield from _loud(unreached, width, Tone.WARNING)
     if effects.unheld and not is_unbound(question.confinement):
         yield from _loud(f"walls: {effects.level.value}, but {one_line(effects.unheld)}", width, Tone.WARNING)

@@ -34,12 +34,18 @@ _WHOSE = {
 def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return rows with the effects of a call, all facts about it, and whether undo covers it."""
     effects = (
-        effects_lines(replace(question.verdict, effects=question.effects), max_paths=MOST_PATHS)
+        effects_lines(
+            replace(question.verdict, effects=question.effects),
+            max_paths=MOST_PATHS,
+            confinement=question.confinement if question.is_unheld else "",
+        )
         if question.action.cwd
         else []
     )
     is_confined = (
-        bool(effects) and question.effects.enforcement is not Enforcement.OFF and not question.effects.looks_only
+        bool(effects)
+        and question.effects.enforcement is not Enforcement.OFF
+        and not (question.effects.looks_only or question.is_unheld)
     )
     return joined((
         *(prose(line, width, tone=Tone.QUIET) for line in effects),

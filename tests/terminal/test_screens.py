@@ -19,8 +19,9 @@ from question_scene import Asked, asked, command, from_outside
 from rows import all_rows
 
 from harness.policy.destruction import destroys
-from harness.terminal.question import Question, question_rows, usual_here
-from harness.terminal.question_help import facet_rows
+from harness.record import replace
+from harness.terminal.question import Asker, Question, question_rows, usual_here
+from harness.terminal.question_help import facet_rows, fact_rows
 
 SCREENS = Path(ROOT, "tests", "terminal", "screens")
 RENEWS = bool(os.environ.get("RENEW_SCREENS"))
@@ -82,6 +83,21 @@ def test_a_question_has_not_changed(root: str, name: str) -> None:
     text = "\n".join([question.title(78), *(row.text for row in shown)])
     assert root not in text, "the temporary folder would decide where lines are broken"
     check(name, text)
+
+
+def test_a_question_about_a_command_that_no_walls_hold_has_not_changed(root: str) -> None:
+    """Another agent runs it: neither the title nor the help of `?` promises walls."""
+    about = command(root, "curl -o page.html https://example.org && touch a.txt")
+    question = Question(
+        action=replace(about.action, cwd="/srv/project"),
+        verdict=about.verdict,
+        confinement="none: Kimi Code runs it itself, outside our walls",
+        usual=usual_here("/srv/project", "Landlock 7, seccomp", about.policy),
+        destroys=destroys(about.action),
+        asker=Asker(agent="Kimi Code", session="k1", folder="/srv/project", until="12:00:00"),
+    )
+    rows = (*question_rows(question, 78), *fact_rows(question, 78))
+    check("question-no-walls", "\n".join([question.title(78), *(row.text for row in rows)]))
 
 
 def test_the_trace_of_the_demo_has_not_changed(program: Program) -> None:

@@ -272,7 +272,7 @@ class JudgedCall:
         """Return a description of the walls that confine the call."""
         if self._runs_by_ticket(verdict):
             return self._walls.in_words(verdict.effects)
-        return f"none of ours: {self._agent.title} carries it out"
+        return f"none: {self._agent.title} runs it itself, outside our walls"
 
     def _held_by(self, action: Action, verdict: Verdict) -> str:
         """Return a description of the walls that confine the call. Create a ticket if the walls are ours.

@@ -43,8 +43,8 @@ class Hook:
         self.process.communicate(timeout=120)
 
 
-def hook(program: Program, command: str = "touch made", *, session: str = "0198-session") -> Hook:
-    """Let Codex ask whether a command may run."""
+def hook(program: Program, command: str = "touch made", *, session: str = "0198-session", agent: str = "codex") -> Hook:
+    """Let an agent ask whether a command may run."""
     event = {
         "session_id": session,
         "cwd": str(program.workspace),
@@ -54,7 +54,7 @@ def hook(program: Program, command: str = "touch made", *, session: str = "0198-
         "tool_input": {"command": command},
         "tool_use_id": "c1",
     }
-    process = program.start("hook", "codex", stdin=subprocess.PIPE)
+    process = program.start("hook", agent, stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(json.dumps(event).encode())
     process.stdin.close()
@@ -159,6 +159,20 @@ def test_other_keys_are_not_an_answer(program: Program, keys: list[str]) -> None
         press_until(terminal, "n", asking.is_over)
         assert asking.end().code == 2
     assert answers(program) == [("no", "person", "")]
+
+
+def test_no_walls_are_promised_for_a_command_that_the_agent_runs_itself(program: Program) -> None:
+    with listening(program) as terminal:
+        asking = hook(program, agent="kimi")
+        terminal.wait_for("bash asks for Kimi Code in workspace, session 0198-ses, NO WALLS")
+        terminal.wait_for("confinement: none: Kimi Code runs it itself, outside our walls")
+        press(terminal, ["?"])
+        terminal.wait_for(
+            "walls: NONE, a command can do all that you can (Kimi Code runs it itself, outside our walls)"
+        )
+        assert "workspace walls" not in terminal.text()
+        press_until(terminal, "n", asking.is_over)
+        asking.end()
 
 
 def test_key_typed_before_the_question_is_not_an_answer(program: Program) -> None:
