@@ -10,8 +10,10 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 
+import harness
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
@@ -294,7 +296,7 @@ def is_ours(command: JsonValue, agent: str) -> bool:
 
 
 def is_written_by_us(command: JsonValue, agent: str, folder: str) -> bool:
-    """Return whether a command line is one that an installation writes, and runs no program in `folder`.
+    """Return whether a command line is one that an installation writes, and runs no program in `folder` but ours.
 
     A project may declare a hook of its own that looks like ours.
     """
@@ -305,11 +307,12 @@ def is_written_by_us(command: JsonValue, agent: str, folder: str) -> bool:
     module = (match["module"] or "") if match else ""
     words = [match["program"] if match else "", *module.partition(" -I -S ")[2:]]
     paths = [(word, _unquoted(word)) for word in words if "/" in word]
+    our_files = (sys.executable, os.path.join(os.path.dirname(harness.__file__), "__main__.py"))
     return (
         line.endswith(f" {_CLOSED}")
         and module != " -m harness"
         and all(quoted(path) == word and os.path.isabs(path) for word, path in paths)
-        and not any(is_within(os.path.realpath(path), folder) for _, path in paths)
+        and not any(is_within(os.path.realpath(path), folder) for _, path in paths if path not in our_files)
     )
 
 

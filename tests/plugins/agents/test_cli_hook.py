@@ -17,6 +17,7 @@ from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
+from harness.plugins.agents.settings_file import hook_command
 
 
 def with_codex(program: Program, fails: str = "") -> Path:
@@ -162,6 +163,16 @@ def agent_in_path(program: Program, *names: str) -> None:
         )
         (folder / name).chmod(0o700)
     program.environment["PATH"] = f"{folder}:/usr/bin:/bin"
+
+
+def test_agent_is_not_started_by_a_hook_of_a_project_that_looks_like_ours(program: Program) -> None:
+    agent_in_path(program, "claude")
+    for command, code in ((f"{program.workspace}/harness", 2), ("/usr/bin/harness", 7)):
+        settings = agent_named("claude").settings_content(hook_command(command, "claude"))
+        path = program.workspace / ".claude" / "settings.local.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(settings))
+        assert program.run("hook", "run", "claude").code == code, command
 
 
 def test_agents_are_started_with_settings_that_a_project_cannot_override(program: Program) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from harness.errors import UsageError
+from harness.files.repository import work_top
 from harness.plugins.agents.agent_files import read_settings
 from harness.plugins.agents.commands.agent_program import agent_program
 from harness.plugins.agents.guarded_agent import GuardedAgent, HeldStart, agent_named
 from harness.plugins.agents.off_switch import off_switches
-from harness.plugins.agents.settings_file import Installed, installed, settings_path
+from harness.plugins.agents.settings_file import Installed, installed, is_written_by_us, settings_path
 from harness.safe_files import make_private, replace_file
 from harness.session.state import State, current_folder
 
@@ -51,7 +52,11 @@ def _hook(agent: GuardedAgent, environment: Mapping[str, str]) -> Installed:
     """Return our hook in the user's or the project's settings. Raises UsageError if it is missing or incomplete."""
     for project in (None, current_folder()) if agent.settings.project else (None,):
         hook = installed(agent, settings_path(agent, environment, project))
-        if hook is not None and hook.complete:
+        if hook is None or not hook.complete:
+            continue
+        if project is None or is_written_by_us(
+            hook.command, agent.name, work_top(project, environment.get("HOME", ""))
+        ):
             return hook
     raise UsageError(f"{agent.title} does not ask harness yet: `harness hook install {agent.name}` installs the hook")
 
