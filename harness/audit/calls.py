@@ -194,6 +194,8 @@ class LoggedCall(Record):
     @property
     def records(self) -> tuple[LogRecord, ...]:
         """All records that the log has about the call, in the order in which the gate writes them."""
+        if self.is_unjudged:
+            return (self.outcome,)
         every = (self.proposed, self.decision, self.asked, self.answered, self.intent, self.outcome)
         return tuple(record for record in every if record)
 

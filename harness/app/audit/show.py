@@ -157,6 +157,9 @@ def _show_calls(
 
 def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
     """Yield the lines of a call: the line that `run` shows, and further facts from the log below it."""
+    if call.is_unjudged:
+        yield from _record_lines(call.outcome, full=full)
+        return
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
     facts = (*_edits(call), *_facets(call, full=full), *_walls(call, full=full), *change_lines(call, full=full))

@@ -244,6 +244,11 @@ def test_audit_says_first_that_something_ran_unjudged(program: Program, tmp_path
     assert program.run("audit", "report", str(log), "-o", str(page)).code == 0
     assert "<strong>!! 1 call</strong> of another agent ran, and was not allowed" in page.read_text()
     assert "?? 1 call" not in page.read_text()
+    chosen = program.run("audit", "show", "--tool", "Bash", str(log)).out
+    assert "!! claude ran another call than the one that was allowed (call 1); the session was stopped: Bash" in chosen
+    assert len(program.run("audit", "show", "--tool", "Bash", "--json", str(log)).out.splitlines()) == 1
+    others = program.run("audit", "diff", str(log), str(log)).out
+    assert "3 calls are the same" in others
     assert "NOT ALLOWED: 1 calls that another agent ran" in program.run("audit", "stats", str(log)).out
 
 
