@@ -14,7 +14,6 @@ from typing import Any
 from harness.errors import UsageError, nearest
 from harness.plugin import Plugin, ReportForm
 from harness.session.config.config_file import ConfigFile, load_config
-from harness.session.state import current_folder
 from harness.shipped import COMMANDS, REPORTS, STARTED_BY_AGENTS
 from harness.text.visible import visible_line
 from harness.tool_kinds import PLUGIN_TOOLS, is_from_outside
@@ -44,7 +43,7 @@ def named_plugins(file: ConfigFile) -> tuple[Plugin, ...]:
 
 def plugins_in(path: str) -> tuple[Plugin, ...]:
     """Load the plugins that the configuration file at `path` names. Raises UsageError, also for an invalid file."""
-    return named_plugins(load_config(path, current_folder()))
+    return named_plugins(load_config(path, None))
 
 
 def other_report_forms(options: Iterable[str], path: str) -> tuple[ReportForm, ...]:

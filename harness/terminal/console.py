@@ -123,7 +123,7 @@ def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
     from harness.session.config.settings import settings_from
 
     try:
-        terminal = settings_from(Namespace(), environment, os.getcwd()).terminal
+        terminal = settings_from(Namespace(), environment, None).terminal
     except (OSError, UsageError):
         return look_of(stream, environment)  # errors in the settings are reported elsewhere
     return _look_on(stream, terminal, environment)

@@ -123,6 +123,20 @@ def test_tables_that_are_not_understood_are_refused_as_a_run_refuses_them(progra
 
 
 @all_rows(
+    ("words", "code"),
+    [(("config", "show"), 0), (("mcp", "list"), 0), (("mcp", "check"), 2), (("run", "go"), 2)],
+    anew={"program": made_program},
+)
+def test_commands_without_a_workspace_read_it_in_its_own_folder(
+    program: Program, words: tuple[str, ...], code: int
+) -> None:
+    """What makes calls there refuses it, since a call could change it."""
+    folder = write_config(program, 'model = "m"\n').parent.parent
+    done = program.run(*words, cwd=folder)
+    assert (done.code, "the file is inside the workspace" in done.err) == (code, code == 2), done
+
+
+@all_rows(
     "words",
     [("--version",), ("policy", "explain", "ls"), ("audit", "list"), ("config", "path")],
     anew={"program": made_program},

@@ -19,7 +19,6 @@ from harness.session.config.model_settings import NOT_SHOWN, shown_value
 from harness.session.config.settings import DEFAULT, Settings, config_path, settings_from
 from harness.session.exits import Exit
 from harness.session.extensions.extensions import extensions_in
-from harness.session.state import workspace_folder
 from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
@@ -31,7 +30,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.action == "path":
         sys.stdout.write(visible(config_path(environment)) + "\n")
         return Exit.DONE
-    settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
+    settings = settings_from(arguments, environment, None)
     extensions_in(settings.file.extensions)  # only to validate them, as `run` does
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")

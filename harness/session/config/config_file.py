@@ -100,10 +100,10 @@ class ConfigFile(Record):
     """Tables that extend a session; session/extensions/ checks them."""
 
 
-def load_config(path: str, workspace: str) -> ConfigFile:
+def load_config(path: str, workspace: str | None) -> ConfigFile:
     """Read the file at `path`; a missing one is empty.
 
-    `workspace` is the folder of the calls, absolute and with links followed.
+    `workspace` is the folder of the calls, absolute and with links followed; `None` for a command that makes no calls.
 
     Raises UsageError if the file cannot be read, if it belongs to another user or others may write it, or if it, or a
     link on the way to it, is in the workspace. Raises UsageError with file, line and key for invalid content.
@@ -113,7 +113,7 @@ def load_config(path: str, workspace: str) -> ConfigFile:
     return parse_config(read_own(path, workspace), path)
 
 
-def read_own(path: str, workspace: str) -> bytes:
+def read_own(path: str, workspace: str | None) -> bytes:
     """Return the content of a user's own file that affects keys, conversations, or the model's instructions.
 
     Raises UsageError if it cannot be read, if it belongs to another user or others may write it, and if `refuse_place`
@@ -123,10 +123,10 @@ def read_own(path: str, workspace: str) -> bytes:
     return _read(path)
 
 
-def refuse_place(path: str, workspace: str) -> None:
+def refuse_place(path: str, workspace: str | None) -> None:
     """Raise UsageError if `path`, or a link on the way to it, is in `workspace` or in a folder that any user may write."""
     for place in _way(path):
-        if is_within(place, workspace):
+        if workspace is not None and is_within(place, workspace):
             raise UsageError(
                 f"{path}: the file is inside the workspace ({place}), where calls could change it: work in another folder, "
                 "or set XDG_CONFIG_HOME to one outside"

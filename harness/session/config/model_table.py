@@ -49,7 +49,7 @@ class ModelTable(Record):
         return f"{self.path} of {self.models[model].date}"
 
 
-def load_table(path: str, workspace: str) -> ModelTable:
+def load_table(path: str, workspace: str | None) -> ModelTable:
     """Return the table in the file at `path`. A missing file is an empty table. Raises UsageError as `load_config` does."""
     if not os.path.lexists(path):
         return ModelTable(path=path)

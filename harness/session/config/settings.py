@@ -178,8 +178,8 @@ class _Said(Record):
     origin: str
 
 
-def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
-    """Return the settings in force in `workspace` (absolute, links followed). Raises UsageError."""
+def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str | None) -> Settings:
+    """Return the settings in force in `workspace` (absolute, links followed; `None`: no calls run). Raises UsageError."""
     places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
     flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
     table = load_table(State.of(environment).models, workspace)

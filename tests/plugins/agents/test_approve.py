@@ -161,6 +161,17 @@ def test_other_keys_are_not_an_answer(program: Program, keys: list[str]) -> None
     assert answers(program) == [("no", "person", "")]
 
 
+def test_approve_begins_in_the_home_folder(program: Program) -> None:
+    """The configuration is there, and `harness approve` makes no calls that could change it."""
+    config = program.home / ".config" / "harness" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('model = "m"\n')
+    program.environment["XDG_CONFIG_HOME"] = str(program.home / ".config")
+    program.workspace = program.home
+    with listening(program):
+        pass
+
+
 def test_no_walls_are_promised_for_a_command_that_the_agent_runs_itself(program: Program) -> None:
     with listening(program) as terminal:
         asking = hook(program, agent="kimi")

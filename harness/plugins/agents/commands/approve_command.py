@@ -21,7 +21,7 @@ from harness.log.vocabulary import Answer
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
 from harness.session.signals import Signals
-from harness.session.state import State, current_folder
+from harness.session.state import State
 from harness.session.waiting import LOOK_SECONDS, Waiting, WaitingList
 from harness.terminal.choices import permanent_line
 from harness.terminal.console import look_from
@@ -57,7 +57,7 @@ def approve_command(arguments: Namespace, environment: Mapping[str, str]) -> int
         raise UsageError("harness approve asks at a terminal, and here is none; --list prints what waits")
     from harness.session.config.settings import settings_from
 
-    terminal = settings_from(arguments, environment, current_folder()).terminal
+    terminal = settings_from(arguments, environment, None).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
     interrupt = Interrupt()
     signals = Signals(interrupt)

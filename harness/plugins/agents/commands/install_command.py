@@ -119,7 +119,7 @@ def _is_confirmed(
     from harness.terminal.approver import TerminalApprover
     from harness.terminal.screen import Screen
 
-    settings = settings_from(Namespace(), environment, os.getcwd()).terminal
+    settings = settings_from(Namespace(), environment, None).terminal
     screen = Screen(sys.stdout, look_from(settings, environment))
     screen.line(head)
     screen.diff(diff, change.path)

@@ -46,7 +46,7 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Start and end the chosen servers, and report. Return 0, or 1 if a server failed. Raises UsageError."""
     state = State.of(environment)
     fix_modes(state, complain)
-    configuration = configured(arguments, environment)
+    configuration = configured(arguments, environment, starts=True)
     servers = configuration.extensions.in_section(KEY)
     if arguments.name is not None and arguments.name not in servers:
         raise UsageError(

@@ -44,10 +44,13 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return Exit.DONE
 
 
-def configured(arguments: Namespace, environment: Mapping[str, str]) -> ExtensionsHere:
-    """Return the extensions that are configured in the current folder. Raises UsageError."""
+def configured(arguments: Namespace, environment: Mapping[str, str], *, starts: bool = False) -> ExtensionsHere:
+    """Return the extensions that are configured in the current folder. `starts` if a server is started with that folder.
+
+    Raises UsageError.
+    """
     folder = os.path.realpath(current_folder())
-    tables = settings_from(arguments, environment, folder).file.extensions
+    tables = settings_from(arguments, environment, folder if starts else None).file.extensions
     return extensions_here(tables, State.of(environment), folder, environment)
 
 

@@ -16,7 +16,7 @@ from harness.plugins.mcp.tool_description import ToolDescription
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
-from harness.session.state import State, current_folder
+from harness.session.state import State
 from harness.session.trust import is_wanted
 from harness.terminal.approver import TerminalApprover
 from harness.terminal.console import look_from
@@ -137,7 +137,7 @@ def news_of(pin: ToolPin, now: ToolDescription) -> str:
 
 
 def _approver(arguments: Namespace, environment: Mapping[str, str]) -> Approver:
-    terminal = settings_from(arguments, environment, current_folder()).terminal
+    terminal = settings_from(arguments, environment, None).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
     return TerminalApprover(
         screen,
