@@ -179,7 +179,7 @@ def test_open_or_broken_logs_are_removed_only_by_flag(
         append_note(audit.state.heads, other)
     other_flag = "--broken" if flag == "--open" else "--open"
     found, told = audit.run("prune", "--older-than", 30, other_flag)
-    assert (found, words in told, f"({flag} removes it)" in told, path.exists()) == (code, True, True, True), told
+    assert (found, words in told, f"prune {flag}` removes it)" in told, path.exists()) == (code, True, True, True), told
     found, told = audit.run("prune", "--older-than", 30, flag)
     assert (found, told.startswith("removed: "), path.exists()) == (0, True, False), told
     (stone,) = audit.tombstones()
