@@ -93,7 +93,16 @@ export default {
   name: "recording",
   manifest: { capabilities: ["hooks"] },
   setup: (_, { session }) => { sessionId = session.sessionId; },
-  hooks: { beforeTool: (call) => tell("beforeTool", call), afterTool: (call) => tell("afterTool", call) },
+  hooks: {
+    beforeTool: (call) => {
+      try {
+        tell("beforeTool", call);
+      } catch (error) {
+        return { skip: true, reason: String(error) };
+      }
+    },
+    afterTool: (call) => tell("afterTool", call),
+  },
 };
 """
 

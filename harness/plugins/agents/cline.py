@@ -187,6 +187,7 @@ AGENT = GuardedAgent(
     settings_content=_plugin,
     unseen=(
         "several commands of a call run as one, one after the other",
+        "three refusals in a row end its turn",
         "`--config`, and `disabledPlugins` in its own settings, load no hook",
         "plugins and hooks of a project run unasked, plugins in the process of ours",
         "a plugin of `~/Documents/Cline` runs after ours, and may change a call",
