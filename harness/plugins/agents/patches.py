@@ -1,6 +1,6 @@
 """Parse patches for `apply_patch`, which change several files, and shell commands that contain such a patch.
 
-INVARIANT: the result names every file that Codex or opencode would touch. These programs, and their versions, interpret
+INVARIANT: the result names every file that Cline, Codex or opencode would touch. These programs, and their versions, interpret
 a few lines differently: a line inside an update that looks like a header, a blank before a path, a `~`. A patch with
 such a line is refused.
 """
