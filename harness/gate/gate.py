@@ -480,8 +480,12 @@ class Gate:
         return CallEnd(result=result, summary=f"{self._summary(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
     def _advise_on(self, refusal: Refusal) -> None:
-        """Record the rules that would let a refused call run, if there are any. A failure here has no effect."""
-        if self._options.advise is None:
+        """Record the rules that would let a refused call run, if there are any and nobody said no to it.
+
+        A failure here has no effect.
+        """
+        has_answer = refusal.approval is not None and refusal.approval.answer is not Answer.NOBODY
+        if self._options.advise is None or has_answer:
             return
         try:
             advice = self._options.advise(self.policy, refusal.action, refusal.verdict)

@@ -54,7 +54,7 @@ MOST_RULES = 10
 MOST_SAID = 300
 """Maximum characters of a text argument (of a tool from outside) that a rule quotes."""
 _OF_TOOL = "the rule says nothing of further arguments"
-_REASON = "An unattended run wanted it."
+_REASON = "A call that needed it was refused."
 _Written: TypeAlias = "tuple[str, tuple[Rule, ...]]"
 
 

@@ -25,7 +25,6 @@ from harness.gate.pending_call import PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
-from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
 from harness.paths import is_within, short_place
 from harness.plugins.agents.agent_session import AgentSession, OpenCall
@@ -76,7 +75,6 @@ class JudgedCall:
         self._session = session
         self._parts = parts
         self._advice = Advice()
-        self._refused_by_person = False
         self._ticket: Ticket | None = None
         self._call = call or agent.call_of(event, parts.environment)
         self._calls = _parts_of(self._call)
@@ -265,7 +263,6 @@ class JudgedCall:
             )
         )
         self._session.has_waited = approval.may_retry
-        self._refused_by_person = approval.answer not in (Answer.YES, Answer.NOBODY)
         return approval
 
     def _confinement(self, verdict: Verdict) -> str:
@@ -382,7 +379,7 @@ class JudgedCall:
     def _advised(self, policy: Policy) -> str:
         """Return the rule with which the user could allow a refused call, as a text for the model. Empty if there is none."""
         rules = self._advice.toml.strip()
-        if self._refused_by_person or not rules or len(rules) > MOST_ADVICE:
+        if not rules or len(rules) > MOST_ADVICE:
             return ""
         return f"\nThe person may allow it with this rule in a policy of theirs ({policy.name} holds now):\n{rules}"
 

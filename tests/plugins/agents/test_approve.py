@@ -143,6 +143,7 @@ def test_words_with_a_no_reach_the_model(program: Program) -> None:
         terminal.send(ENTER)
         done = asking.end()
     assert 'Denied by the person: "use the other branch"' in done.err
+    assert "[[rule]]" not in done.err
     assert answers(program) == [("no", "person", "use the other branch")]
 
 

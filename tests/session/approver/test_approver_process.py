@@ -100,6 +100,8 @@ def test_a_run_asks_the_program_that_is_configured(
     configured(program, script)
     done, result = run(program, "--ask")
     assert (done, is_made(program), answers(program)) == (code, made, [log]), result
+    advised = any(record["kind"] == "advice" for record in program.records())
+    assert advised == (log[0] == "nobody"), "a rule is proposed only if nobody said no"
 
 
 def test_approver_name_is_audited_and_reaches_the_model(program: Program) -> None:
