@@ -31,7 +31,7 @@ COMPLETED = [
     (("fix it", "--pol"), {"--policy", "--policy-sha256"}),
     (("undo", "--dr"), {"--dry-run"}),
     (("help", "exit"), {"exit-codes"}),
-    (("hook", "install", "cl"), {"claude"}),
+    (("hook", "install", "cl"), {"claude", "cline"}),
     (("completion", ""), {"bash", "zsh", "fish"}),
     (("run", "--max-turns", ""), set()),
 ]
