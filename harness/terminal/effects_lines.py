@@ -52,13 +52,12 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS, confinement: 
     else:
         rest = "what it likes" if confinement else "what its walls permit"
         lines = [f"effects: writes {written}, and {rest}"] if effects.named_paths else []
-    if confinement:
-        from harness.tools.command_walls import confinement_words
+    if confinement or effects.hosts or effects.left_out:
+        from harness.tools.command_walls import confinement_words, left_out_in_words
 
-        return [*lines, confinement_words(confinement)]
-    if effects.hosts or effects.left_out:
+        if confinement:
+            return [*lines, confinement_words(confinement)]
         from harness.tools.command_network import unreached_words
-        from harness.tools.command_walls import left_out_in_words
 
         lines += filter(None, (unreached_words(effects), left_out_in_words(effects) if effects.left_out else ""))
     is_command = any(isinstance(facet, Command | Opaque) for facet in facets)
