@@ -83,6 +83,8 @@ class HookParts(Record):
     """Takes a workspace; returns whether a call that ran and was not allowed stops the session."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
     """Context manager that pauses the time limit on the hook's own work."""
+    policy_name: str = "that of the prompt"
+    """The policies that the hook's command line names, for the user."""
     process: int = 0
     """Number of the process that the agent started. 0 for this one."""
 

@@ -25,6 +25,7 @@ from harness.log.order import Ledger, LogRecord
 from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.plugins.agents.seen_hooks import SeenHooks
 from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, make_private, open_private, write_whole
@@ -116,6 +117,7 @@ class AgentSession:
         self.state = GateState()
         self.grants: tuple[Grant, ...] = ()
         self.open: list[OpenCall] = []
+        self.hooks = SeenHooks()
         self.answers: dict[str, AgentAnswer] = {}
         """Our last answers, by the agent's name of the call, or else by the digest of what may run."""
 
@@ -165,6 +167,7 @@ class AgentSession:
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
         self.state, self.grants, self.open, self.answers = GateState(), (), [], {}
+        self.hooks = SeenHooks()
         self._write()  # before any judgement: after a crash, the next process finds the log, and a block in it
 
     def end(self, stop: str, detail: str = "") -> None:
@@ -194,15 +197,15 @@ class AgentSession:
         if len(self.answers) > MOST_OPEN:
             del self.answers[next(iter(self.answers))]
 
-    def replaced(self, call: OpenCall) -> None:
-        """Record that an open call did not run, since the agent ran something else in its place. Raises LogError.
+    def replaced(self, call: OpenCall, reason: str = REPLACED) -> None:
+        """Record that an open call did not run, for a reason. Raises LogError.
 
         Nothing is recorded for a command that has begun with its ticket, whose end harness sees itself.
         """
         if not call.ticket or _invalidate(call.ticket):
             self.open.remove(call)
             status = "failed" if self.log.last_step(call.number) == "intent" else "not_run"
-            self.log.append("outcome", _end_of(call.proposal, status, REPLACED))
+            self.log.append("outcome", _end_of(call.proposal, status, reason))
 
     def take_back(self, calls: Sequence[HandedOver], reason: str) -> None:
         """Record that calls which were ready to be carried out will not run. Raises LogError."""
@@ -271,6 +274,7 @@ class AgentSession:
         self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
         self.grants = tuple(map(_grant, map(_fields, _list(stored["grants"]))))
         self.open = [OpenCall(**_fields(entry)) for entry in _list(stored["open"])]  # type: ignore[arg-type]  # as written
+        self.hooks = SeenHooks.restored(_fields(stored["hooks"])) if "hooks" in stored else SeenHooks()
         answers = {key: _list(entry) for key, entry in _fields(stored.get("answers", {})).items()}
         self.answers = {
             key: AgentAnswer(number=_count(entry[0]), allowed=str(entry[1])) for key, entry in answers.items()
@@ -353,6 +357,7 @@ class AgentSession:
             "unseen": [list(entry) for entry in self.state.unseen],
             "grants": [*filter(None, map(_kept_grant, self.grants))],
             "open": [{name: getattr(entry, name) for name in field_names(OpenCall)} for entry in self.open],
+            "hooks": self.hooks.fields,
             "answers": {key: [answer.number, answer.allowed] for key, answer in self.answers.items()},
         }
         path = os.path.join(self.folder, _STATE)

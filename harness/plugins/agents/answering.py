@@ -33,7 +33,9 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
             from harness.plugins.agents.judging import NO_CALL, JudgedCall
 
             if event.when is When.BEFORE:
-                return JudgedCall(agent, event, session, parts).reply(digest_of(data))
+                call = JudgedCall(agent, event, session, parts)
+                first_answer = call.hook.answer()
+                return call.reply(digest_of(data)) if first_answer is None else first_answer
             JudgedCall(agent, event, session, parts, NO_CALL).begin()
             parts = replace(parts, stops_unjudged=lambda _: False)  # it may be the call that installed the hook
         match event.when:

@@ -34,6 +34,7 @@ from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignC
 from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
 from harness.plugins.agents.handed_over import HandedOver, hand_over
+from harness.plugins.agents.second_hook import SecondHook
 from harness.policy.verdict import evaluate
 from harness.programs.excluding import excluding_words
 from harness.record import replace
@@ -92,6 +93,10 @@ class JudgedCall:
         )
 
     @cached_property
+    def _policy(self) -> Policy:
+        return self._parts.policy_at(self._workspace, self._session.policy_sha256)
+
+    @cached_property
     def _tickets(self) -> ModuleType:
         from harness.plugins.agents import tickets  # only for commands
 
@@ -117,10 +122,15 @@ class JudgedCall:
         commands = CommandRunner(self._workspace, environment=self._parts.environment, walls=self._walls)
         return BashTool(self._workspace, commands, own_environment=self._may_run_by_ticket)
 
+    @cached_property
+    def hook(self) -> SecondHook:
+        """This hook, beside another one of ours. Raises PolicyError."""
+        return SecondHook(self._agent, self._event, self._session, self._policy.sha256, self._parts.policy_name)
+
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer for the agent."""
         session, event, agent = self._session, self._event, self._agent
-        policy, gate = self._begun_gate()
+        gate = self._begun_gate()
         fields: dict[str, JsonValue] = {
             "tool": event.tool,
             "mode": event.mode,
@@ -139,20 +149,19 @@ class JudgedCall:
                 gate.skip(pending_call, session.latch)
             answer = agent.block(session.latch)
         else:
-            answer = self._decide(gate, pending, policy)
+            answer = self._decide(gate, pending, self._policy)
         session.state, session.grants = gate.state, gate.grants.grants
+        self.hook.note(min(call.proposal.number for call in pending), answer)
         self._parts.note_head(session.log, False)
         return answer
 
     def begin(self) -> None:
         """Begin the session in the log, or record a change of the policy. Raises LogError and PolicyError."""
-        _, gate = self._begun_gate()
-        self._session.state = gate.state
+        self._session.state = self._begun_gate().state
 
-    def _begun_gate(self) -> tuple[Policy, Gate]:
-        """Return the policy in force and the gate, in a session that has begun."""
-        session = self._session
-        policy = self._parts.policy_at(self._workspace, session.policy_sha256)
+    def _begun_gate(self) -> Gate:
+        """Return the gate, in a session that has begun."""
+        session, policy = self._session, self._policy
         grants, grant_store = self._parts.grants_at(self._workspace.root)
         # Grants of programs need a check of protected places after the run, which only our own tool does.
         exact = [grant for grant in grants if not grant.pattern.program]
@@ -177,7 +186,7 @@ class JudgedCall:
         )
         if first:
             gate.grants.record_kept()
-        return policy, gate
+        return gate
 
     def _named_strictest(self, policy: Policy) -> ForeignCall:
         """Return the call with that of its tool's possible names on which the policy decides most strictly."""
@@ -282,7 +291,7 @@ class JudgedCall:
                 action,
                 verdict,
                 self._workspace,
-                policy=self._parts.policy_at(self._workspace, self._session.policy_sha256),
+                policy=self._policy,
                 walls=self._walls,
                 hidden=self._parts.hidden,
                 is_asked=is_asked,

@@ -62,7 +62,12 @@ def answer_to_prompt(
     """Return an empty answer, or one that stops the prompt. Raises HarnessError and OSError."""
     if not event.prompt:
         return HookAnswer()
-    JudgedCall(agent, event, session, parts, NO_CALL).begin()
+    call = JudgedCall(agent, event, session, parts, NO_CALL)
+    first_answer = call.hook.answer_to_prompt()
+    if first_answer is not None:
+        return first_answer
+    call.begin()
+    call.hook.note_prompt()
     session.log.append("user_message", {"text": event.prompt}, sync=True)
     files = [*dict.fromkeys((*_named_files(event), *event.sent_files))] if agent.sends_files else []
     if len(files) > MOST_FILES:

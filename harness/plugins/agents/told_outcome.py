@@ -50,6 +50,7 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
     substance = agent.substance_of(event)
     key = event.use_id or substance
     answer = session.answers.get(key)
+    session.hooks.answers.pop(event.use_id, None)
     if agent.tells_refusals and event.when is When.FAILED and answer is not None and not answer.allowed:
         return
     # A model may give a name again. The earlier call of that name stays open.
@@ -66,13 +67,15 @@ def settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: 
         return
     if answer is None:
         calls = _in_its_place(foreign_call, event, session)
-    number = calls[0].number if calls else None if answer is None else answer.number
+    number = calls[0].number if calls else None if answer is None else answer.number or None
     reason = (
         "changed" if calls or (answer is not None and answer.allowed) else "unknown" if answer is None else "refused"
     )
     # Nobody has seen the events of an agent that was not tried.
     stops = not agent.documents and parts.stops_unjudged(session.workspace)
     _record_unjudged(agent, event, session, number, reason, stops=stops)
+    if event.use_id:  # a second hook of ours tells of the same call
+        session.note_answer(key, number or 0, substance)
     # Without a name, only an unused ticket shows that a call was replaced.
     for call in [call for call in calls if event.use_id or call.ticket]:
         session.replaced(call)

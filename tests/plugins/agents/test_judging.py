@@ -139,7 +139,7 @@ def test_skill_asks_where_a_file_of_the_project_may_run_commands(text: str, plac
     asked = {"skill": "words"}
     assert word_of(scene.event("PreToolUse", "Skill", asked, cwd=str(scene.workspace / "sub"))) == "ask"
     path.write_text("Say less!\n")
-    assert word_of(scene.event("PreToolUse", "Skill", asked, cwd=str(scene.workspace / "sub"))) == "allow"
+    assert word_of(scene.event("PreToolUse", "Skill", asked, "c2", cwd=str(scene.workspace / "sub"))) == "allow"
 
 
 HOSTS = """version = 1

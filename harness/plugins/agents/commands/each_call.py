@@ -222,6 +222,7 @@ def hook_parts(
         wait_seconds=WAIT_SECONDS,
         clock_stopped=clock_stopped,
         process=process,
+        **({"policy_name": " and ".join(policies)} if policies else {}),
     )
 
 
