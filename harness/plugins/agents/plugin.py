@@ -33,7 +33,8 @@ def _install_flags(parser: ArgumentParser) -> None:
 
 
 def _uninstall_flags(parser: ArgumentParser) -> None:
-    _agent(parser)
+    _agent(parser, default="none")
+    parser.add_argument("--all", action="store_true", help="remove it from every agent")
     _settings_flag(parser)
     _yes_flag(parser)
 

@@ -46,13 +46,22 @@ def with_hooks(text: str, ours: Sequence[Hook], is_ours: IsOurs) -> str:
     before = hooks_in(text)
     if [hook for hook in before if is_ours(hook.get("command"))] == list(ours):
         return text
-    parts = [part for part in _HEADER.split(text) if not _is_our_part(part, is_ours)]
-    rest = "".join(parts)
-    changed = rest + ("\n" if ours and rest and not rest.endswith("\n") else "") + as_toml(ours)
+    rest = _without_ours(text, is_ours)
+    gap = "" if not ours or not rest else "\n" if rest.endswith("\n") else "\n\n"
+    changed = f"{rest}{gap}{as_toml(ours)}"
     other_hooks = [hook for hook in before if not is_ours(hook.get("command"))]
     if hooks_in(changed) != [*other_hooks, *ours] or _without_hooks(changed) != _without_hooks(text):
         raise ValueError("the hooks cannot be changed without a change of other settings")
     return changed
+
+
+def _without_ours(text: str, is_ours: IsOurs) -> str:
+    """Return a TOML text without our hooks, and without the blank line before the first of them."""
+    parts = _HEADER.split(text)
+    places = [place for place, part in enumerate(parts) if _is_our_part(part, is_ours)]
+    if places and places[0] and parts[places[0] - 1].endswith("\n\n"):
+        parts[places[0] - 1] = parts[places[0] - 1][:-1]
+    return "".join(part for place, part in enumerate(parts) if place not in places)
 
 
 def _is_our_part(part: str, is_ours: IsOurs) -> bool:

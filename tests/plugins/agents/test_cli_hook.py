@@ -51,10 +51,46 @@ def test_hook_install_without_a_person_needs_yes(program: Program) -> None:
     done = program.run("hook", "uninstall", "claude")
     assert (done.code, settings.read_bytes()) == (2, written)
     assert program.run("hook", "uninstall", "claude", "--yes").code == 0
-    assert not settings.exists()
+    assert not settings.parent.exists()
     done = program.run("hook", "uninstall", "claude", "--yes")
     assert done.code == 0
     assert "no hook" in done.out
+
+
+def test_a_faulty_settings_file_stops_no_other_agent(program: Program) -> None:
+    """Both ways; the exit code tells of it."""
+    folder = program.home / "bin"
+    folder.mkdir()
+    for name in ("claude", "gemini", "opencode"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o700)
+    program.environment["PATH"] = str(folder)
+    faulty = program.home / ".claude" / "settings.json"
+    faulty.parent.mkdir()
+    faulty.write_text("{")
+    done = program.run("hook", "install", "--all", "--yes")
+    gemini = program.home / ".gemini" / "settings.json"
+    assert (done.code, "Claude Code: " in done.err, gemini.exists()) == (2, True, True), done
+    assert "Gemini CLI: the hook is installed" in done.out
+    assert "opencode: the hook is installed" in done.out
+    done = program.run("hook", "uninstall", "--all", "--yes")
+    assert (done.code, "Claude Code: " in done.err, gemini.exists(), faulty.read_text()) == (2, True, False, "{"), done
+    faulty.unlink()
+    assert program.run("hook", "uninstall", "--all", "--yes").code == 0
+    assert program.run("hook", "uninstall", "--yes").code == 2
+
+
+@all_rows("agent", ["pi", "claude"], fresh=True)
+def test_check_shows_first_why_an_agent_cannot_start(agent: str, program: Program) -> None:
+    folder = program.home / "bin"
+    folder.mkdir()
+    (folder / agent).write_text("#!/bin/sh\necho 'Error: no Node 22' >&2\necho ' at main.js:1' >&2\nexit 3\n")
+    (folder / agent).chmod(0o700)
+    program.environment["PATH"] = f"{folder}:/usr/bin:/bin"
+    done = program.run("hook", "check", agent)
+    before, _, after = done.out.partition("ended with 3, and our hook was asked about no call:\n")
+    assert (done.code, after.startswith("  Error: no Node 22\n   at main.js:1\n")) == (1, True), done
+    assert "not asked" not in before
 
 
 def test_the_policy_is_named_so_that_it_is_found_from_anywhere(program: Program) -> None:

@@ -277,7 +277,7 @@ def test_toml_settings_keep_their_text(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(TOML)
     install("kimi", path)
-    assert path.read_text().startswith(f'{TOML}\n[[hooks]]\nevent = "PreToolUse"\n')
+    assert path.read_text().startswith(f'{TOML}\n\n[[hooks]]\nevent = "PreToolUse"\n')
     install("kimi", path, "/p/my.toml")
     hooks = tomllib.loads(path.read_text())["hooks"]
     assert [hook["event"] for hook in hooks] == [
@@ -290,6 +290,10 @@ def test_toml_settings_keep_their_text(tmp_path: Path) -> None:
     assert {"--policy" in hook["command"] for hook in hooks[1:]} == {True}
     remove("kimi", path)
     assert path.read_text() == f"{TOML}\n"
+    path.write_text(f"{TOML}\n\n")
+    install("kimi", path)
+    remove("kimi", path)
+    assert path.read_text() == f"{TOML}\n\n"
 
 
 @all_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -47,10 +48,11 @@ def test_login_lets_later_sessions_in(program: Program, far: LoginServer) -> Non
     done = login(program)
     assert done.code == 0, done
     server, issuer = far.url.split("/")[2], far.issuer.split("/")[2]
-    first, address, last = done.out.splitlines()
+    first, address, waits, last = done.out.splitlines()
     assert first == f"srv at {server} wants a login at {issuer}, which {server} names for it. Open this page:"
     assert address.startswith(f"{far.issuer}/authorize?")
-    assert last == "srv: logged in; the server lists 1 tools"
+    assert re.fullmatch(r"waiting for the browser, until \d\d:\d\d; Ctrl-C ends it", waits)
+    assert last == "srv: logged in; the server lists 1 tool"
     assert file_of(program).stat().st_mode & 0o777 == 0o600
     assert program.said("mcp", "check").startswith("srv: ok")
     scene.saw_all()

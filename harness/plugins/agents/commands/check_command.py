@@ -48,6 +48,8 @@ FAILED = 1
 """Exit code if a call did not end as the gate decided."""
 AGENT_SECONDS = 120.0
 """Maximum seconds that one agent may take for three calls."""
+MOST_ERROR_LINES = 12
+"""Maximum number of lines shown from the end of an agent's errors."""
 MOST_POLICY = 8 * 1024 * 1024
 """Maximum size of the user's policy, in bytes."""
 PROMPT = "Play the scene."
@@ -96,12 +98,12 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         if fresh:
             console.line("there is no hook of harness in your settings: it is tried as `install` would write it")
         run, calls = _played(agent, program, folder, environment)
+    if all(not call.decision for call in calls):
+        _tell_end(console, agent, run)
     _tell(console, calls)
     wrong = [call for call in calls if not call.is_right]
     for call in wrong:
         console.line(f"{call.command}: {_fault(call)}", Tone.BAD)
-    if any(not call.decision for call in calls):
-        console.line(f"the agent ended with {run.code}: {visible_line(run.stderr.strip()[-400:], 400)}", Tone.QUIET)
     for words in switches:
         console.line(words, Tone.BAD)
     if not wrong and not switches:
@@ -231,6 +233,15 @@ def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
         return "", False
     ends = (record for record in records if record["kind"] == "outcome" and record.get("call") == decided.get("call"))
     return str(decided["decision"]), any(record.get("seen_by") == SEEN_BY_US for record in ends)
+
+
+def _tell_end(console: FinishedOutput, agent: GuardedAgent, run: AgentRun) -> None:
+    """Show how an agent ended that asked us about no call, with the end of its errors."""
+    end = "was ended, since it took too long" if run.code is None else f"ended with {run.code}"
+    console.line(f"{agent.title} {end}, and our hook was asked about no call:", Tone.BAD)
+    lines = [line for line in (run.stderr.strip() or run.stdout).splitlines() if line.strip()]
+    for line in lines[-MOST_ERROR_LINES:]:
+        console.line(f"  {visible_line(line, 300)}")
 
 
 def _tell(console: FinishedOutput, calls: list[PlayedCall]) -> None:

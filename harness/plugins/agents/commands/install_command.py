@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from harness.errors import UsageError
 from harness.files.diffs import compare
@@ -36,16 +37,35 @@ _TOOL = "settings"
 
 def install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Install the hook in the agent that `arguments` name, or in all agents in PATH. Raises HarnessError."""
-    if arguments.agent is not None and arguments.all:
-        raise UsageError("name an agent or use --all, not both")
-    if arguments.agent is not None:
-        return _install(agent_named(arguments.agent), arguments, environment)
-    if not arguments.all:
-        raise UsageError(f"name an agent ({', '.join(AGENTS)}), or use --all for those in PATH")
-    agents = [agent for agent in map(agent_named, AGENTS) if agent_program(agent, environment) is not None]
+    agents = [agent for agent in _chosen(arguments) if not arguments.all or agent_program(agent, environment)]
     if not agents:
         raise UsageError("no agent was found in PATH")
-    codes = [_install(agent, arguments, environment) for agent in agents]
+    return _each(agents, lambda agent: _install(agent, arguments, environment))
+
+
+def _chosen(arguments: Namespace) -> list[GuardedAgent]:
+    """Return the agent that `arguments` name, or for --all those that have such settings. Raises UsageError."""
+    if (arguments.agent is not None) == arguments.all:
+        raise UsageError(f"name one agent ({', '.join(AGENTS)}), or use --all")
+    if not arguments.all:
+        return [agent_named(arguments.agent)]
+    return [agent for agent in map(agent_named, AGENTS) if agent.settings.project or not arguments.project]
+
+
+def _each(agents: Sequence[GuardedAgent], change: Callable[[GuardedAgent], int]) -> int:
+    """Change the settings of each agent, and return the highest exit code. A fault of one does not stop the others.
+
+    Raises UsageError if there is one agent only, and its settings are faulty.
+    """
+    codes = []
+    for agent in agents:
+        try:
+            codes.append(change(agent))
+        except UsageError as error:
+            if len(agents) == 1:
+                raise
+            complain(f"{agent.title}: {error}")
+            codes.append(Exit.USAGE)
     return max(codes)
 
 
@@ -57,7 +77,7 @@ def _install(agent: GuardedAgent, arguments: Namespace, environment: Mapping[str
     if not change.changes:
         console.line(f"{agent.title}: the hook is installed already: {visible_line(change.path, 1_000)}")
     elif not _is_confirmed(
-        change, f"let {agent.title} ask harness before each tool call", arguments, environment, console
+        agent, change, f"let {agent.title} ask harness before each tool call", arguments, environment, console
     ):
         return Exit.USAGE
     else:
@@ -75,16 +95,24 @@ def _install(agent: GuardedAgent, arguments: Namespace, environment: Mapping[str
 
 
 def uninstall(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Remove the hook from the agent that `arguments` name. Raises HarnessError."""
-    agent = agent_named(arguments.agent)
-    change = removal(agent, settings_path(agent, environment, _project(arguments)))
+    """Remove the hook from the agent that `arguments` name, or from all agents. Raises HarnessError."""
+    return _each(_chosen(arguments), lambda agent: _uninstall(agent, arguments, environment))
+
+
+def _uninstall(agent: GuardedAgent, arguments: Namespace, environment: Mapping[str, str]) -> int:
+    path = settings_path(agent, environment, _project(arguments))
+    change = removal(agent, path)
     console = FinishedOutput(environment)
     if not change.changes:
         console.line(f"{agent.title}: there is no hook of harness in {visible_line(change.path, 1_000)}")
         return Exit.DONE
-    if not _is_confirmed(change, f"let {agent.title} call its tools without harness", arguments, environment, console):
+    reason = f"let {agent.title} call its tools without harness"
+    if not _is_confirmed(agent, change, reason, arguments, environment, console):
         return Exit.USAGE
     write(change, private=True)
+    if change.after is None and not os.path.islink(folder := os.path.dirname(path)):
+        with suppress(OSError):  # the folder holds something else
+            os.rmdir(folder)
     console.line(f"{agent.title}: the hook is gone: {visible_line(change.path, 1_000)}", Tone.GOOD)
     return Exit.DONE
 
@@ -104,7 +132,12 @@ def _policies(policies: Sequence[str] | None) -> list[str]:
 
 
 def _is_confirmed(
-    change: SettingsChange, reason: str, arguments: Namespace, environment: Mapping[str, str], console: Console
+    agent: GuardedAgent,
+    change: SettingsChange,
+    reason: str,
+    arguments: Namespace,
+    environment: Mapping[str, str],
+    console: Console,
 ) -> bool:
     """Show a change, and return whether to make it: because of --yes, or because the user approved it."""
     diff = compare(change.before or b"", change.after or b"").text()
@@ -130,7 +163,7 @@ def _is_confirmed(
     seconds = settings.dead_seconds.value
     ask = TerminalApprover(screen, Interrupt(), lambda *_: "", environment=environment, dead_seconds=seconds)
     summary = f"write {visible_line(change.path, 1_000)}" if change.after is not None else f"remove {change.path}"
-    by = f"harness hook {arguments.action} {arguments.agent}"
+    by = f"harness hook {arguments.action} {agent.name}"
     return is_wanted(ask, tool=_TOOL, summary=summary, preview="the change that is shown above", reason=reason, by=by)
 
 

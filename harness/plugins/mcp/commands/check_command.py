@@ -126,10 +126,12 @@ def _report_lines(report: ServerReport, declaration: ServerDeclaration, pins: Ma
         yield from hints(declaration, f"{report.reason}\n{report.errors}")
         return
     if _why_not(report, declaration):
-        yield f'all that it lists has pinned = "{report.digest}"'
+        yield f'the whole list has pinned = "{report.digest}"'
         yield f"its pinned in the configuration is another: {declaration.pinned}"
         return
-    yield f'{count_of(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
+    yield f'{count_of(len(report.tools), "tool")}; to hold the whole list, configure pinned = "{report.digest}"'
+    if any(tool.name not in pins or pins[tool.name].listed is not None for tool in report.tools):
+        yield f"to pin one tool: harness mcp pin {declaration.name} --yes SHA256, with the sha256 of that tool"
     yield from (f"note: {note}" for note in report.notes)
     yield from (f"note: {name}: its hidden characters are shown as escapes" for name in _with_hidden_characters(report))
     if report.noise:

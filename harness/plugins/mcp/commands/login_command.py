@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import webbrowser
 from argparse import Namespace
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.state import State
 from harness.terminal.console import complain
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 ANSWER_SECONDS = 600.0
@@ -56,7 +58,7 @@ def login_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not login.is_done:
         _say(f"{declaration.name}: the server lists its tools without a login")
     else:
-        _say(f"{declaration.name}: logged in; the server lists {count} tools")
+        _say(f"{declaration.name}: logged in; the server lists {count_of(count, 'tool')}")
     return Exit.DONE
 
 
@@ -97,6 +99,8 @@ def _answer_of_user(
     elsewhere = "" if parts.netloc == server else f", which {server} names for it"
     _say(f"{declaration.name} at {server} wants a login at {parts.netloc}{elsewhere}. Open this page:")
     _say(address)
+    until = time.strftime("%H:%M", time.localtime(time.time() + ANSWER_SECONDS))
+    _say(f"waiting for the browser, until {until}; Ctrl-C ends it")
     if any(environment.get(name) for name in _BROWSERS):
         webbrowser.open(address)
     fields = answer.wait(ANSWER_SECONDS)
