@@ -123,4 +123,5 @@ def settled(text: str) -> str:
 
 
 def test_each_snapshot_belongs_to_a_test() -> None:
-    assert sorted(path.stem for path in SCREENS.glob("*.txt")) == sorted([*HELPS, *QUESTIONS, "trace-demo"])
+    snapshots = sorted(path.stem for path in SCREENS.glob("*.txt"))
+    assert snapshots == sorted([*HELPS, *QUESTIONS, "question-no-walls", "trace-demo"])
