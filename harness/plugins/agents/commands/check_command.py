@@ -236,7 +236,7 @@ def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
 
 
 def _tell_end(console: FinishedOutput, agent: GuardedAgent, run: AgentRun) -> None:
-    """Show how an agent ended that asked us about no call, with the end of its errors."""
+    """Show the exit code of an agent that asked us about no call, and the end of its errors."""
     end = "was ended, since it took too long" if run.code is None else f"ended with {run.code}"
     console.line(f"{agent.title} {end}, and our hook was asked about no call:", Tone.BAD)
     lines = [line for line in (run.stderr.strip() or run.stdout).splitlines() if line.strip()]
