@@ -42,6 +42,8 @@ TOOLS: Mapping[str, ForeignTool] = {
     ),
 }
 
+WAITS = "harness judges this call; it may wait for an answer at `harness approve`"
+"""The words that Codex shows while our hook works. Codex trusts exactly the entry that has them."""
 MOST_OF_TRANSCRIPT = 4 * 1024 * 1024
 """Number of bytes at the end of a transcript that are searched."""
 
@@ -80,12 +82,18 @@ def _own_places(event: HookEvent, environment: Mapping[str, str]) -> Sequence[st
 
 
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
-    def run(seconds: int) -> list[JsonValue]:
-        return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh(command), "timeout": seconds}]}]
+    def run(seconds: int, **more: JsonValue) -> list[JsonValue]:
+        hook: dict[str, JsonValue] = {"type": "command", "command": in_sh(command), "timeout": seconds, **more}
+        return [{"matcher": ".*", "hooks": [hook]}]
 
     # At every start, Codex warns about a SessionEnd hook with a timeout above three seconds.
     return {
-        "hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "UserPromptSubmit": run(600), "SessionEnd": run(3)}
+        "hooks": {
+            "PreToolUse": run(600, statusMessage=WAITS),
+            "PostToolUse": run(600),
+            "UserPromptSubmit": run(600),
+            "SessionEnd": run(3),
+        }
     }
 
 

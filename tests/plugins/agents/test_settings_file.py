@@ -144,6 +144,7 @@ def test_session_end_hook_of_codex_has_a_short_timeout(tmp_path: Path) -> None:
     install("codex", path)
     held = json.loads(path.read_text())["hooks"]
     seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in held.items()}
+    assert "harness approve" in held["PreToolUse"][0]["hooks"][0]["statusMessage"]
     assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "UserPromptSubmit": 600, "SessionEnd": 3}
 
 
