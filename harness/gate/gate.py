@@ -427,7 +427,7 @@ class Gate:
         `confinement` briefly describes what confines that program to the effects of the verdict.
         """
         self._calls.close(pending.proposal)
-        self._records.record_question(pending.proposal, action, verdict)
+        self._records.record_question(pending.proposal, action, verdict, "client")
         return self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
 
     def release(self, permit: Permit, confinement: str) -> Mapping[str, JsonValue]:

@@ -183,10 +183,14 @@ class CallRecords:
             },
         )
 
-    def record_question(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        """Record that an approval prompt is about to be shown, with a digest of its text. Syncs the log to disk."""
+    def record_question(self, proposal: Proposal, action: Action, verdict: Verdict, by: str = "") -> None:
+        """Record that an approval prompt is about to be shown, with a digest of its text. Syncs the log to disk.
+
+        `by` is `client` if another program shows it.
+        """
         shown_sha256 = sha256_of("\n".join((action.preview, *verdict.notes)))
-        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown_sha256}, sync=True)
+        asker: dict[str, JsonValue] = {"by": by} if by else {}
+        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown_sha256, **asker}, sync=True)
 
     def record_approval(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
         """Record an answer. `following` is the number of the replacement call, if the answer is an edit."""

@@ -136,7 +136,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "file?": "text",
         "line?": "count",
     },
-    "approval_asked": {"call": "count", "shown_sha256": "digest"},
+    "approval_asked": {"call": "count", "shown_sha256": "digest", "by?": "text"},
     "approval_answered": {
         "call": "count",
         "answer": f"one of {' '.join(ANSWERS)}",

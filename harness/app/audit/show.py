@@ -222,6 +222,8 @@ def _first_line(call: LoggedCall) -> Line:
                 approval_text and text(call.started, "mode") == "hook"
             ):  # such an agent does not report a refusal, and its session continues
                 approval_text, open_yet = "asked at the agent, which told of no answer yet", ""
+                if not text(call.asked, "by"):
+                    approval_text = "asked at `harness approve`, no answer yet"
             line = f". {call.tool}  {visible_line(call.summary, 100)}  {approval_text}{open_yet}"
             return Line(tone=Tone.WARNING, text=visible_line(line, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:

@@ -46,7 +46,8 @@ NEVER_BEGUN = "Nothing was done: the agent never began it."
 REPLACED = "It did not run: the agent ran something else in its place."
 STOPPED = (
     "The agent ran something that harness did not allow (`harness audit show` has it). Another hook or a setting may have "
-    "let it run. Nothing more runs in this session; a person may begin a new one."
+    "let it run (`harness hook status` lists them). Nothing more runs in this session; a person may begin a new one, or "
+    'configure `agents.unjudged = "warn"`.'
 )
 CUT_SHORT = "whoever judged it was cut short."
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files.repository import work_top
 from harness.plugins.agents.agent_files import paths_of, read_settings
 from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent
-from harness.plugins.agents.settings_file import is_ours, is_written_by_us
+from harness.plugins.agents.settings_file import installed, is_ours, is_written_by_us
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -60,6 +61,22 @@ def other_hooks(agent: GuardedAgent, environment: Mapping[str, str], folder: str
                 if not is_known:
                     hooks[hook] = None
     return list(hooks)
+
+
+def hooks_of_ours(agent: GuardedAgent, environment: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the policies that our hooks name, by the files that declare them, if the agent starts in `folder`.
+
+    Files that cannot be read are passed over.
+    """
+    policies: dict[str, str] = {}
+    top = work_top(os.path.realpath(folder), environment.get("HOME", ""))
+    for file in _files(agent):
+        for path in paths_of(agent, file, environment, folder):
+            with suppress(UsageError):
+                hook = installed(agent, path)
+                if hook is not None and (file.is_user or is_written_by_us(hook.command, agent.name, top)):
+                    policies[os.path.realpath(path)] = hook.policy
+    return policies
 
 
 def _files(agent: GuardedAgent) -> Iterator[AgentFile]:

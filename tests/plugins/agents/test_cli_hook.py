@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hook_process import finished
 from places import ROOT
 from program import Program
 from rows import all_rows
@@ -187,6 +188,25 @@ def test_project_that_turns_hooks_off_is_named_with_its_other_hooks(program: Pro
         assert "`harness hook run claude` overrides it" in done.out
         assert f"  {project}  PreToolUse  rtk hook" in done.out
     assert program.run("hook", "status").code == 1
+
+
+def test_two_hooks_of_ours_are_named_with_their_policies(program: Program) -> None:
+    program.run("hook", "install", "claude", "--yes")
+    done = program.run("hook", "install", "claude", "--project", "--yes")
+    assert "2 hooks of harness with one policy: " in done.out
+    done = program.run("hook", "status", "claude")
+    assert (done.code, "2 hooks of harness with one policy: " in done.out) == (0, True)
+    done = program.run("hook", "install", "claude", "--project", "--policy", "readonly", "--yes")
+    assert "each call is refused; remove one" in done.out
+    local = program.workspace / ".claude" / "settings.local.json"
+    local.rename(local.with_name("settings.json"))  # the file that a clone brings
+    done = program.run("hook", "status", "claude")
+    assert (done.code, f"{local.with_name('settings.json')} (readonly)" in done.out) == (1, True)
+    assert done.out.splitlines()[1].endswith("  refuses")
+    program.run("hook", "install", "gemini", "--yes")
+    done = finished(program.start("hook", "status", "gemini", cwd=program.home))
+    assert (done.code, done.out.splitlines()[1].split()[-6:]) == (0, ["user", "as", "for", "the", "prompt", "on"])
+    assert "2 hooks" not in done.out
 
 
 def agent_in_path(program: Program, *names: str) -> None:

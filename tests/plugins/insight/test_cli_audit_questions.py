@@ -332,6 +332,9 @@ def test_open_question_at_another_agent_is_shown(program: Program, tmp_path: Pat
     shown = "\n".join(lines(program, "show", str(log)))
     assert "touch x  asked at the agent, which told of no answer yet" in shown
     assert "the log ends" not in shown
+    text = log.read_text()
+    log.write_text(text.replace('"by":"client",', ""))  # as of a question that waits for `harness approve`
+    assert "touch x  asked at `harness approve`, no answer yet" in "\n".join(lines(program, "show", str(log)))
 
 
 # denied

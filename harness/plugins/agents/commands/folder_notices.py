@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from harness.plugins.agents.guarded_agent import GuardedAgent
 from harness.plugins.agents.off_switch import off_switches
-from harness.plugins.agents.other_hooks import MEANING, other_hooks
+from harness.plugins.agents.other_hooks import MEANING, hooks_of_ours, other_hooks
 from harness.session.state import current_folder
 from harness.terminal.console import Console
 from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
 
 
 def tell_other_hooks(agent: GuardedAgent, environment: Mapping[str, str], console: Console) -> None:
@@ -20,6 +21,20 @@ def tell_other_hooks(agent: GuardedAgent, environment: Mapping[str, str], consol
         console.line(f"{agent.name}: {subject} before a call; {MEANING}:", Tone.WARNING)
     for hook in hooks:
         console.line(f"  {hook.words}")
+
+
+def two_hooks(agent: GuardedAgent, environment: Mapping[str, str]) -> tuple[str, bool]:
+    """Return a sentence on several hooks of ours in the current folder, and whether their policies differ.
+
+    The sentence is empty for one hook.
+    """
+    policies = hooks_of_ours(agent, environment, current_folder())
+    if len(policies) < 2:
+        return "", False
+    places = ", ".join(f"{path} ({policy or 'as for the prompt'})" for path, policy in policies.items())
+    differ = len({*policies.values()}) > 1
+    meaning = "different policies, so each call is refused; remove one" if differ else "one policy"
+    return visible_line(f"{len(policies)} hooks of harness with {meaning}: {places}", 1_000), differ
 
 
 def off_notices(agent: GuardedAgent, environment: Mapping[str, str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from harness.files.diffs import compare
 from harness.interrupt import Interrupt
 from harness.plugins.agents.commands.agent_program import agent_program, isolated_command
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
-from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks
+from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks, two_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
 from harness.plugins.agents.settings_file import (
     SettingsChange,
@@ -86,6 +86,9 @@ def _install(agent: GuardedAgent, arguments: Namespace, environment: Mapping[str
     trusted = agent.name != "codex" or _trust(agent, path, environment, console)
     if agent_program(agent, environment) is None:
         console.line(f"`{agent.program}` is not in PATH: nothing was tried", Tone.WARNING)
+    words, differ = two_hooks(agent, environment)
+    if words:
+        console.line(f"{agent.name}: {words}", Tone.BAD if differ else Tone.QUIET)
     for words in off_notices(agent, environment):
         console.line(f"{agent.name}: {words}", Tone.BAD)
     tell_other_hooks(agent, environment, console)

@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_program import agent_program, version_of
 from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
-from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks
+from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks, two_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
 from harness.plugins.agents.settings_file import Installed, installed, settings_path
 from harness.record import Record
@@ -73,6 +73,9 @@ def status(arguments: Namespace, environment: Mapping[str, str]) -> int:
         if row.hook and tried and row.version not in (tried, NOT_FOUND):
             console.line(f"{row.agent.name}: its tools are known as of {tried}: others ask", Tone.WARNING)
         if row.hook:
+            words, differ = two_hooks(row.agent, environment)
+            if words and not differ:
+                console.line(f"{row.agent.name}: {words}", Tone.QUIET)
             tell_other_hooks(row.agent, environment, console)
     console.line("Files are no proof: `harness hook check AGENT` plays calls through the agent.", Tone.QUIET)
     return FAILED if any(row.problems for row in states) else Exit.DONE
@@ -82,11 +85,16 @@ def _state_of(agent: GuardedAgent, environment: Mapping[str, str]) -> _AgentStat
     program = agent_program(agent, environment)
     hooks: dict[str, Installed] = {}
     problems: list[tuple[str, str]] = []
+    paths: list[str] = []
     for name, project in (("user", None), ("project", current_folder())):
         if project is not None and not agent.settings.project:
             continue
         try:
-            hook = installed(agent, settings_path(agent, environment, project))
+            path = settings_path(agent, environment, project)
+            if os.path.realpath(path) in paths:  # in the home folder
+                continue
+            paths.append(os.path.realpath(path))
+            hook = installed(agent, path)
         except UsageError as error:
             problems.append(("unknown", str(error)))
             continue
@@ -116,6 +124,9 @@ def _problems(
             yield "OFF", words
     except UsageError as error:
         yield "unknown", str(error)
+    words, differ = two_hooks(agent, environment)
+    if differ:
+        yield "refuses", words
     for name, hook in hooks.items():
         if not os.access(hook.program, os.X_OK):
             yield "broken", f"the program of the hook is gone: {hook.program}"
