@@ -57,9 +57,9 @@ def test_servers_are_listed_with_place_and_tool_states(program: Program) -> None
 
 def test_printed_digest_can_be_declared(program: Program) -> None:
     ConfiguredScene(program, WORDS)
-    (digest,) = re.findall(
-        'to hold the whole list, configure pinned = "([0-9a-f]{64})"', program.run("mcp", "check").out
-    )
+    out = program.run("mcp", "check").out
+    (digest,) = re.findall('to hold the whole list, configure pinned = "([0-9a-f]{64})"', out)
+    assert "to pin one tool: harness mcp pin srv --yes SHA256, with the sha256 of that tool" in out
     ConfiguredScene(program, WORDS, pinned=digest)
     assert program.run("mcp", "check").code == 0
     ConfiguredScene(program, WORDS, pinned="0" * 64)
