@@ -530,7 +530,8 @@ def test_undo_killed_repeatedly_still_completes(program: Program) -> None:
         name: f"{name[1:]}:0\n" * 2000 for name in known
     }
     undoings = [log for log in program.logs() if '"mode":"undo"' in log.read_text()]
-    assert {program.run("audit", "verify", str(log)).code for log in undoings} <= {0, 3}
+    # 4: killed after the last record, before its head was noted.
+    assert {program.run("audit", "verify", str(log)).code for log in undoings} <= {0, 3, 4}
 
 
 def test_undo_that_cannot_be_recorded_is_refused(program: Program) -> None:

@@ -455,5 +455,6 @@ def test_entry_points_are_known_by_their_names(path: str, found: bool) -> None:
 
 
 def test_project_settings_of_each_guarded_agent_are_protected() -> None:
-    paths = [agent_named(name).settings.project.lower().split("/") for name in AGENTS]
+    files = [agent_named(name).settings.project or agent_named(name).settings.user for name in AGENTS]
+    paths = [file.lower().split("/") for file in files]
     assert [path for path in paths if PROTECTED_NAMES.isdisjoint(path)] == []

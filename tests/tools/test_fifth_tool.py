@@ -177,6 +177,8 @@ NAMED_IN = {
     "plugins/agents/copilot.py": "the tools of that agent",
     "plugins/agents/gemini.py": "the tools of that agent",
     "plugins/agents/opencode.py": "the tools of that agent",
+    "plugins/agents/other_hooks.py": "a key in the settings of Copilot",
+    "plugins/agents/pi.py": "the tools of that agent",
     "plugins/agents/qwen.py": "the tools of that agent",
     "plugins/agents/settings_file.py": "a key in the settings of Copilot",
 }

@@ -18,7 +18,7 @@ from harness.audit.calls import CallStanding, LoggedCall, did_fail, rule_of, sta
 from harness.log.clocks import nanoseconds
 from harness.log.reader import whole_number
 from harness.plugins.insight.export.row import Cell, Export, encoded, plain, row
-from harness.tool_kinds import Does, tool_kind
+from harness.tool_kinds import BASH, Does, tool_kind
 
 SCHEMA_VERSION = "1.6.0"
 """Version of OCSF. It and later versions have all parts that are used here."""
@@ -222,7 +222,7 @@ def _host(fields: Mapping[str, Cell]) -> Event:
 
 
 def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None, export: Export) -> Event:
-    command = tool_kind("bash" if call.is_unjudged else call.tool).subject_of(arguments)
+    command = (BASH if call.is_unjudged else tool_kind(call.tool)).subject_of(arguments)
     if command is None:
         export.note("a command that cannot be read from its arguments")
         command = str(fields["summary"] or "")
