@@ -355,7 +355,7 @@ MAJOR_TESTS = [
 @all_rows("major", MAJORS)
 def test_the_wire_cases_on_a_major_of_openai(major: str) -> None:
     name = "openai-" + "".join(c for c in major if c.isdigit())
-    needs = ("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
+    needs = ("pytest>=8.3", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
     python = _venv(name, (ROOT, major, *needs))
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *MAJOR_TESTS],
