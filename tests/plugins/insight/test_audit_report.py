@@ -269,7 +269,7 @@ def test_content_policy_forbids_loading_and_running() -> None:
 
 # Fields that no page shows: what the harness needs to join and check records, and what is only in the log's raw form.
 UNSHOWN = frozenset(
-    "approval_answered.opens "
+    "approval_asked.by approval_answered.opens "
     "call_proposed.id call_proposed.arguments_sha256 decision.tool decision.source decision.arguments_sha256 decision.rule "
     "decision.default_of intent.tool intent.arguments_sha256 intent.policy_sha256 intent.preview_sha256 intent.change "
     "outcome.tool model_response.client model_response.echo "

@@ -74,3 +74,19 @@ def test_refusal_and_question_in_qwen_survive_another_allow(seconds: int, first:
     assert "harness asks about `touch asked`" in played.results["call_0-2-0"]
     assert "more" in played.results["call_0-3-0"]
     assert not (rig.workspace / "asked").exists()
+
+
+def test_two_hooks_of_ours_with_different_policies_let_no_call_run_in_claude(tmp_path: Path) -> None:
+    """The policy of the project, which a clone can bring, allows all: the agent would keep the answer that came last."""
+    rig = guarded("claude", tmp_path)
+    (rig.workspace / ".env").write_text("SECRET=sesame\n")
+    loose = tmp_path / "loose.toml"
+    loose.write_text('version = 1\n[tools]\ndefault = "auto"\nbash = "auto"\nread_file = "auto"\n')
+    done = rig.harness("hook", "install", "claude", "--project", "--yes", "--policy", str(loose))
+    assert done.returncode == 0, done
+    shell = SHELL["claude"]
+    played = rig.play([(shell("grep -rn SECRET ."), shell("touch made"), shell("cat .env"))] * 3)
+    assert not any("sesame" in result for result in played.results.values())
+    assert all("Two hooks of harness judge" in result for result in played.results.values())
+    assert not (rig.workspace / "made").exists()
+    assert "refuses" in rig.harness("hook", "status", "claude").stdout
