@@ -77,6 +77,10 @@ TOOLS: Mapping[str, ForeignTool] = {
 }  # fmt: skip
 
 
+_CHANGES_FILES = frozenset(("Edit", "NotebookEdit", "Write"))
+"""The tools whose changes a user may edit at Claude Code's prompt."""
+
+
 def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     """Parse an event of Claude Code, or of an agent with the same event format. Raises EventError."""
     when = WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
@@ -87,18 +91,20 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         prompt, sent_files = prompt_of(fields)
         return HookEvent(when=when, session=session, cwd=needed(fields, "cwd"), prompt=prompt, sent_files=sent_files)
     response = fields.get("tool_response", fields.get("error"))
+    tool = needed(fields, "tool_name")
     return HookEvent(
         when=when,
         session=session,
         cwd=needed(fields, "cwd"),
-        tool=needed(fields, "tool_name"),
+        tool=tool,
         arguments=table(fields, "tool_input"),
         use_id=text(fields, "tool_use_id"),
         mode=text(fields, "permission_mode"),
         subagent=text(fields, "agent_id"),
         transcript=text(fields, "transcript_path"),
         response=response,
-        edited=isinstance(response, dict) and response.get("userModified") is True,
+        # Of other tools, the response may be a server's own.
+        edited=tool in _CHANGES_FILES and isinstance(response, dict) and response.get("userModified") is True,
     )
 
 

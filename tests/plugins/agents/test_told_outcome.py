@@ -222,6 +222,14 @@ def test_change_by_the_person_at_the_prompt_is_theirs(tmp_path: Path) -> None:
     assert [record["kind"] for record in scene.records()][-2:] == ["intent", "outcome"]
 
 
+def test_server_that_claims_such_a_change_hides_no_other_call(tmp_path: Path) -> None:
+    """The response of a server's tool is the server's own."""
+    scene = HookScene(tmp_path, load_policy("default"))
+    assert word_of(scene.event("PreToolUse", "mcp__srv__act", {"note": "x"})) == "ask"
+    scene.event("PostToolUse", "mcp__srv__act", {"note": "other"}, tool_response={"userModified": True})
+    assert [record["kind"] for record in scene.records()].count("ran_unjudged") == 1
+
+
 def test_audit_says_first_that_something_ran_unjudged(program: Program, tmp_path: Path) -> None:
     hooked = Hooked(program)
     hooked.words("ls")
