@@ -273,7 +273,9 @@ def test_name_follows_a_conversation_and_lists_it(program: Program, start: Start
     prompt.type("/resume ")
     prompt.wait_for("look at kiwi.py")  # the session that was forked before it had a name
     prompt.wait_for("the  kiwi bug")
+    prompt.wait_for("Esc closes")
     prompt.send("\x1b")
+    prompt.wait_until(lambda: "Esc closes" not in prompt.text(), "the menu is open")  # read at once, both are Alt-Ctrl-U
     prompt.send("\x15")
     assert prompt.leave() == 0
     listed = [json.loads(line) for line in program.run("sessions", "list", "--json").out.splitlines()]
