@@ -11,7 +11,8 @@ from harness.errors import UsageError
 from harness.files.repository import work_top
 from harness.plugins.agents.agent_files import paths_of, read_settings
 from harness.plugins.agents.guarded_agent import AgentFile, GuardedAgent
-from harness.plugins.agents.settings_file import installed, is_ours, is_written_by_us
+from harness.plugins.agents.hook_line import is_ours, is_written_by_us
+from harness.plugins.agents.settings_file import installed
 from harness.record import Record
 from harness.text.visible import visible_line
 

@@ -10,20 +10,17 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 
-import harness
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
-from harness.paths import is_within
 from harness.plugins.agents import toml_hooks
 from harness.plugins.agents.guarded_agent import GuardedAgent
+from harness.plugins.agents.hook_line import hook_line, is_ours
 from harness.plugins.agents.json_text import edited, without_comments
 from harness.record import Record
 from harness.safe_files import read_regular
-from harness.session.asked_call import quoted
 from harness.text.strict_json import NotJsonError, is_deeper, read_one
 from harness.text.visible import visible_line
 
@@ -31,20 +28,6 @@ MOST_BYTES = 8 * 1024 * 1024
 """Maximum size of a settings file."""
 MOST_DEPTH = 100
 """Maximum nesting of a settings file."""
-_CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
-"""Shell text after our program. It turns every failure into a refusal, even if the program is missing.
-
-Exit code 2 is already a refusal with a reason.
-"""
-_WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
-_MAIN = r"(?<=/harness/__main__\.py)|(?<=/harness/__main__\.py')"
-_OURS = re.compile(
-    rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness| -I -S {_WORD}(?:{_MAIN}))? hook (?P<agent>[a-z]+)"
-    rf"(?P<policies>(?: --policy {_WORD})*+)(?: \|\| .*)?",
-    re.DOTALL,
-)
-_POLICY = re.compile(rf" --policy ({_WORD})")
-_IN_SH = re.compile(r"/bin/sh -c (?P<line>'(?:[^']|'\\'')*+')", re.DOTALL)
 _COMMANDS = ("command", "bash")
 """Keys of a settings entry that may hold its command line."""
 _PLUGIN_COMMAND = re.compile(r"^const COMMAND = (\".*\");$", re.MULTILINE)
@@ -74,15 +57,6 @@ class SettingsChange(Record):
     def changes(self) -> bool:
         """Whether the new content differs from the current one."""
         return self.before != self.after
-
-
-def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
-    """Return the command line of our hook. `program` is our program, quoted; `policies` are files or names of policies.
-
-    The line must not depend on our version, since Codex trusts exactly this line.
-    """
-    policy_flags = "".join(f" --policy {quoted(policy)}" for policy in policies)
-    return f"{program} hook {agent}{policy_flags} {_CLOSED}"
 
 
 def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
@@ -156,17 +130,16 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
         commands = [str(hook.get("command")) for hook in toml_hooks.hooks_in(before.decode())]
     else:
         commands = list(_commands(_read(agent, path, before, ""), agent.name))
-    ours = next((command for command in commands if is_ours(command, agent.name)), None)
-    if ours is None:
-        return None
-    line = _line(ours)
-    match = _OURS.fullmatch(line)
-    return Installed(
-        command=ours,
-        program=_unquoted(match["program"]) if match else "",
-        policy=" and ".join(map(_unquoted, _POLICY.findall(match["policies"]))) if match else "",
-        complete=not installation(agent, path, line).changes,
-    )
+    for command in commands:
+        line = hook_line(command, agent.name)
+        if line is not None:
+            return Installed(
+                command=command,
+                program=line.program,
+                policy=" and ".join(line.policies),
+                complete=not installation(agent, path, line.text).changes,
+            )
+    return None
 
 
 def write(change: SettingsChange, *, private: bool) -> None:
@@ -279,45 +252,6 @@ def _written(value: Mapping[str, JsonValue], new: Mapping[str, JsonValue], befor
         return f"{json.dumps(new, indent=2, ensure_ascii=False)}\n".encode()
     mark = codecs.BOM_UTF8 if before is not None and before.startswith(codecs.BOM_UTF8) else b""
     return mark + edited(text, dict(value), dict(new)).encode()
-
-
-def _line(command: str) -> str:
-    """Return the command line inside `/bin/sh -c '...'`, or else the command line itself."""
-    match = _IN_SH.fullmatch(command)
-    return _unquoted(match["line"]) if match else command
-
-
-def is_ours(command: JsonValue, agent: str) -> bool:
-    """Return whether a command line of an agent's settings calls our hook for this agent."""
-    match = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
-    if match is None or match["agent"] != agent:
-        return False
-    return match["module"] is not None or os.path.basename(_unquoted(match["program"])) == "harness"
-
-
-def is_written_by_us(command: JsonValue, agent: str, folder: str) -> bool:
-    """Return whether a command line is one that an installation writes, and runs no program in `folder` but ours.
-
-    A project may declare a hook of its own that looks like ours.
-    """
-    if not isinstance(command, str) or not is_ours(command, agent):
-        return False
-    line = _line(command)
-    match = _OURS.fullmatch(line)
-    module = (match["module"] or "") if match else ""
-    words = [match["program"] if match else "", *module.partition(" -I -S ")[2:]]
-    paths = [(word, _unquoted(word)) for word in words if "/" in word]
-    our_files = (sys.executable, os.path.join(os.path.dirname(harness.__file__), "__main__.py"))
-    return (
-        line.endswith(f" {_CLOSED}")
-        and module != " -m harness"
-        and all(quoted(path) == word and os.path.isabs(path) for word, path in paths)
-        and not any(is_within(os.path.realpath(path), folder) for _, path in paths if path not in our_files)
-    )
-
-
-def _unquoted(word: str) -> str:
-    return word[1:-1].replace("'\\''", "'") if word.startswith("'") else word
 
 
 def _is_our_entry(entry: JsonValue, agent: str) -> bool:

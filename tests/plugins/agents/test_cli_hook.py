@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
-from harness.plugins.agents.settings_file import hook_command
+from harness.plugins.agents.hook_line import hook_command
 
 
 def with_codex(program: Program, fails: str = "") -> Path:

@@ -15,9 +15,10 @@ from rows import all_rows
 
 from harness.errors import UsageError
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
+from harness.plugins.agents.hook_line import hook_command
 from harness.plugins.agents.off_switch import off_switches
 from harness.plugins.agents.other_hooks import other_hooks
-from harness.plugins.agents.settings_file import hook_command, installation, settings_path, write
+from harness.plugins.agents.settings_file import installation, settings_path, write
 from harness.policy.loader import load_policy
 
 TABLE = Path(__file__).with_name("off_switches.txt")

@@ -13,9 +13,9 @@ from rows import all_rows
 
 from harness.errors import UsageError
 from harness.plugins.agents.guarded_agent import AGENTS, agent_named
+from harness.plugins.agents.hook_line import hook_command
 from harness.plugins.agents.settings_file import (
     SettingsChange,
-    hook_command,
     installation,
     installed,
     removal,
@@ -178,12 +178,20 @@ def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
     [
         ("harness hook claude", True),
         ("/a/harness hook claude --policy /p.toml", True),
-        ("'/a b/harness' hook claude --policy 'it'\\''s' || { exit 2; }", True),
+        ("'/a b/harness' hook claude --policy 'it'\\''s' END", True),
         ("/usr/bin/python3 -m harness hook claude", True),
         ("/usr/bin/python3 -I -S /venv/harness/__main__.py hook claude --policy p", True),
         ("/usr/bin/python3 -I -S '/my venv/harness/__main__.py' hook claude", True),
         ("/usr/bin/python3 -I -S /venv/other/__main__.py hook claude", False),
-        ("'/usr/my python' -m harness hook claude || exit 2", True),
+        ("'/usr/my python' -m harness hook claude END", True),
+        ("harness hook claude EARLIER", True),
+        ("harness hook claude || true", False),
+        ("harness hook claude || exit 2", False),
+        ("harness hook claude END; true", False),
+        ("harness hook claude END\n", False),
+        ("harness hook claude --policy p;true END", False),
+        ("harness hook claude --policy $(x) END", False),
+        ("x;/a/harness hook claude END", False),
         ("harness hook codex", False),
         ("harness hook claude; rm x", False),
         ("echo harness hook claude", False),
@@ -196,6 +204,8 @@ def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
 )
 def test_a_hook_is_ours_by_its_command_line(line: str, ours: bool, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
+    earlier = "|| { [ $? -eq 2 ] || echo harness: the hook failed >&2; exit 2; }"
+    line = line.replace("END", command("claude").partition(" hook claude ")[2]).replace("EARLIER", earlier)
     hook = {"matcher": "*", "hooks": [{"type": "command", "command": line}]}
     path.write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
     assert (installed(agent_named("claude"), str(path)) is not None) is ours

@@ -24,10 +24,10 @@ from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks
 from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
 from harness.plugins.agents.guarded_agent import GuardedAgent, agent_named
+from harness.plugins.agents.hook_line import hook_command
 from harness.plugins.agents.json_text import without_comments
 from harness.plugins.agents.off_switch import OffSwitch, off_switches
 from harness.plugins.agents.settings_file import (
-    hook_command,
     installation,
     installed,
     settings_path,

@@ -15,9 +15,9 @@ from harness.plugins.agents.commands.agent_program import agent_program, isolate
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks, two_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
+from harness.plugins.agents.hook_line import hook_command
 from harness.plugins.agents.settings_file import (
     SettingsChange,
-    hook_command,
     installation,
     installed,
     removal,

@@ -14,8 +14,9 @@ from harness.files.repository import work_top
 from harness.plugins.agents.agent_files import read_settings
 from harness.plugins.agents.commands.agent_program import agent_program
 from harness.plugins.agents.guarded_agent import GuardedAgent, HeldStart, agent_named
+from harness.plugins.agents.hook_line import is_written_by_us
 from harness.plugins.agents.off_switch import off_switches
-from harness.plugins.agents.settings_file import Installed, installed, is_written_by_us, settings_path
+from harness.plugins.agents.settings_file import Installed, installed, settings_path
 from harness.safe_files import make_private, replace_file
 from harness.session.state import State, current_folder
 
