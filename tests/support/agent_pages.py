@@ -34,6 +34,8 @@ FAILS: Mapping[str, tuple[str, str]] = {
 }
 """The ways of both tables: as a page has them, and what ours does about one that cannot be played with it."""
 _OURS_ALONE = ("the policy is gone", "the policy has a fault", "nothing can be logged")
+_ENDS = (("continue", False), ("halt", True))
+"""Parts of an answer that end the turn."""
 _COUNTS = {
     ForeignKind.LIST: f"`{NAMES[ForeignKind.LIST]}`, names alone",
     ForeignKind.SEARCH: f"`{NAMES[ForeignKind.SEARCH]}`, all below",
@@ -85,7 +87,8 @@ def _said(answer: HookAnswer) -> str:
     told = json.loads(answer.stdout)
     told |= told.get("hookSpecificOutput", {})
     decision = next(str(told[key]) for key in ("permissionDecision", "decision", "permission") if key in told)
-    return f"`{decision}`" + (", `continue: false`" if told.get("continue") is False else "")
+    ends = next((f", `{name}: {json.dumps(value)}`" for name, value in _ENDS if told.get(name) is value), "")
+    return f"`{decision}`{ends}"
 
 
 def _event(transcript: str = "") -> HookEvent:
@@ -101,7 +104,8 @@ def _answers(agent: GuardedAgent) -> str:
     else:
         asked = (_said(agent.ask("why", None)), f"it asks at its terminal, or waits {waits}")
     block = agent.block("why")
-    ends = "its turn ends" if "continue" in block.stdout and block != agent.deny("why") else "its turn goes on"
+    is_end = any(name in block.stdout for name, _ in _ENDS) and block != agent.deny("why")
+    ends = "its turn ends" if is_end else "its turn goes on"
     rows = (
         ("auto", _said(agent.allow(None)), "it runs the call"),
         ("confirm", *asked),

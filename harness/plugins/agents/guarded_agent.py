@@ -65,7 +65,7 @@ class SettingsFile(Record):
     is_toml: bool = False
     """Whether the file is TOML, with a list of tables `hooks`, and not JSON."""
     is_plugin: bool = False
-    """Whether the file is a plugin program, all of it ours (key `text` of the content), and not shared JSON settings."""
+    """Whether all of the file is ours (key `text` of the content): a plugin program, or hooks that no other program shares."""
 
 
 class AgentFile(Record):
@@ -223,6 +223,9 @@ AGENTS: Mapping[str, str] = {
         "cline",
         "cursor",
         "windsurf",
+        "crush",
+        "goose",
+        "kiro",
     )
 }
 """The module of each supported agent in this package. The module defines the description as `AGENT`."""

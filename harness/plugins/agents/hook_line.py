@@ -22,7 +22,7 @@ _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 Exit code 2 is already a refusal with a reason.
 """
 _ENDS = ("", f" {_CLOSED}", " || { [ $? -eq 2 ] || echo harness: the hook failed >&2; exit 2; }")
-"""What follows our program: nothing, today's text, or that of an earlier version."""
+"""Endings of a line of ours: none, the present one, and that of an earlier version."""
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[A-Za-z0-9_./@%+,:-]++)"
 _MAIN = r"(?<=/harness/__main__\.py)|(?<=/harness/__main__\.py')"
 _LINE = re.compile(

@@ -30,7 +30,7 @@ MOST_DEPTH = 100
 """Maximum nesting of a settings file."""
 _COMMANDS = ("command", "bash")
 """Keys of a settings entry that may hold its command line."""
-_PLUGIN_COMMAND = re.compile(r"^const COMMAND = (\".*\");$", re.MULTILINE)
+_PLUGIN_COMMAND = re.compile(r"^(?:const COMMAND = (?=.*;$)| *\"command\": )(\".*\");?$", re.MULTILINE)
 
 
 class Installed(Record):

@@ -111,6 +111,10 @@ def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
         ("cline", '{"type":"beforeTool","sessionId":"","cwd":"/w","toolName":"x","toolCallId":"c","input":{}}'),
         ("cline", '{"type":"afterTool","sessionId":"S","cwd":"/w","toolName":"x","toolCallId":"c","input":{}}'),
         ("windsurf", '{"agent_action_name":"pre_run_command","tool_info":{}}'),
+        ("crush", '{"event":"PostToolUse","session_id":"S","cwd":"/w","tool_name":"bash","tool_input":{}}'),
+        ("crush", '{"event":"PreToolUse","session_id":"","cwd":"/w","tool_name":"bash","tool_input":{}}'),
+        ("goose", '{"event":"PreToolUse","session_id":"S","tool_name":"shell","tool_input":{}}'),
+        ("kiro", '{"hook_event_name":"preToolUse","cwd":"/w","tool_name":"shell","tool_input":{}}'),
         (
             "windsurf",
             '{"agent_action_name":"pre_mcp_tool_use","trajectory_id":"S","tool_info":{"mcp_server_name":"s"}}',

@@ -272,6 +272,9 @@ def test_foreign_plugin_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="not a plugin of harness"):
             act("opencode", path)
     assert installed(agent_named("opencode"), str(path)) is None
+    path.write_text('{"version": "v1", "hooks": [{"action": {"command": "mine"}}]}')
+    with pytest.raises(UsageError, match="not a plugin of harness"):
+        install("kiro", path)
 
 
 TOML = """\
@@ -351,6 +354,8 @@ def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> 
         ("opencode", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/opencode/plugin/harness.js"),
         ("opencode", {"HOME": "/h"}, "/h/.config/opencode/plugin/harness.js"),
         ("pi", {"HOME": "/h", "PI_CODING_AGENT_DIR": "/p"}, "/p/extensions/harness.js"),
+        ("crush", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/crush/crush.json"),
+        ("kiro", {"HOME": "/h", "KIRO_HOME": "/k"}, "/k/hooks/harness.json"),
         ("kimi", {"HOME": "/h", "KIMI_CODE_HOME": "/k"}, "/k/config.toml"),
         ("pi", {"HOME": "/h"}, "/h/.pi/agent/extensions/harness.js"),
     ],
