@@ -275,7 +275,9 @@ def test_name_follows_a_conversation_and_lists_it(program: Program, start: Start
     prompt.wait_for("the  kiwi bug")
     prompt.wait_for("Esc closes")
     prompt.send("\x1b")
-    prompt.wait_until(lambda: "Esc closes" not in prompt.text(), "the menu is open")  # read at once, both are Alt-Ctrl-U
+    prompt.wait_until(
+        lambda: "Esc closes" not in prompt.text(), "the menu is open"
+    )  # read at once, both are Alt-Ctrl-U
     prompt.send("\x15")
     assert prompt.leave() == 0
     listed = [json.loads(line) for line in program.run("sessions", "list", "--json").out.splitlines()]
