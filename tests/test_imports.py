@@ -116,7 +116,9 @@ SLOW = frozenset(
 START_SLOWLY = ("harness.session.", "harness.terminal.", "harness.plugins.agents.commands.", "harness.plugins.fleet.")
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
-OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy"))
+OF_EXTRAS = frozenset(
+    ("acp", "anyio", "asyncio", "cryptography", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy")
+)
 """Packages of the extras `acp`, `mcp` and `fleet`, and what goes with them."""
 ON_EXTRAS = (
     *(

@@ -14,6 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import jwt
+
+SECRET = "s3cret-of-the-robot-1"
+"""The secret of the client `robot`, which logs in by itself."""
 BROWSER = f"""{sys.executable} -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1])' %s"""
 
 
@@ -43,6 +47,8 @@ class LoginServer:
         """Number of the session of the protocol that is open. Requests of others get 404."""
         self.clients: list[str] = []
         """ID and secret of the client of each request for tokens."""
+        self.key: Any = None
+        """The public key of the client, if it signs what it sends."""
         self._challenge = ""
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), _visit(self, work)) for work in (_resource, _authorizer)]
 
@@ -123,7 +129,11 @@ def _authorizer(state: LoginServer, path: str, headers: Any, body: bytes) -> Ans
     if form:
         scheme, _, sent = headers.get("Authorization", "").partition(" ")
         basic = base64.b64decode(sent).decode().replace(":", " ") if scheme == "Basic" else ""
-        state.clients.append(basic or f"{form['client_id']} {form.get('client_secret', '')}")
+        if state.key is not None:
+            claims = jwt.decode(form["client_assertion"], state.key, ["ES256", "RS256", "EdDSA"], audience=state.issuer)
+            state.clients.append(f"{claims['sub']} by its key")
+        else:
+            state.clients.append(basic or f"{form['client_id']} {form.get('client_secret', '')}")
     match parts.path:
         case "/.well-known/oauth-authorization-server":
             ends = {f"{name}_endpoint": f"{state.issuer}/{name}" for name in ("token", "register")}
@@ -141,6 +151,13 @@ def _authorizer(state: LoginServer, path: str, headers: Any, body: bytes) -> Ans
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             is_valid = base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == state._challenge
             return (200, {}, state.tokens()) if is_valid else (400, {}, {"error": "invalid_grant"})
+        case "/token" if form["grant_type"] == "client_credentials":
+            is_valid = state.key is not None or state.clients[-1] == f"robot {SECRET}"
+            state.scope = form.get("scope", "")
+            tokens = (
+                {name: value for name, value in state.tokens().items() if name != "refresh_token"} if is_valid else {}
+            )
+            return (200, {}, tokens) if is_valid else (401, {}, {"error": "invalid_client"})
         case "/token":
             state.renewals += 1
             is_valid = state.renews and form["refresh_token"] == state.refresh

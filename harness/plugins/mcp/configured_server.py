@@ -95,8 +95,19 @@ class ConfiguredServer:
         declaration = self.declaration
         if declaration.takes_login:
             return f"the server wants a login: harness mcp login {self.name}"
+        if declaration.issuer:
+            return (
+                f"the server refuses the token that the client {declaration.client} got from {declaration.issuer} (401)"
+            )
         place = f"the variable {declaration.bearer}" if declaration.bearer else "its `headers`"
         return f"the server refuses the token in {place} (401)"
+
+    @property
+    def rights_words(self) -> str:
+        """Reason for a call that the server refused, since the login has too few rights."""
+        if self.declaration.takes_login:
+            return f"{self.login_words}, with more rights than the last one gave"
+        return f"the client {self.declaration.client} lacks rights that the server wants"
 
     def begin_again(self, reason: str) -> bool:
         """Note that the server ended by itself and is started again. Return False if it was before, or never was ready.

@@ -239,14 +239,16 @@ class McpServers:
             links = ServerLinks(
                 headers=lambda server: self._starter.header_values(server.declaration),
                 login=self._login_file,
+                credential=lambda server: self._starter.credential(server.declaration),
                 learn=self._learn,
                 start=self._start,
             )
             keep_at_work(self._started, links, asks=asks, opened=self._opened)
 
     def _login_file(self, server: ConfiguredServer) -> LoginFile | None:
-        url = server.declaration.url
-        return LoginFile(self._pins, server.name, url) if server.declaration.takes_login else None
+        declaration = server.declaration
+        has_login = declaration.takes_login or bool(declaration.issuer)
+        return LoginFile(self._pins, server.name, declaration.url) if has_login else None
 
     def _start(self, server: ConfiguredServer) -> StartedServer:
         """Start a server, in the loop's thread or another. Raises UsageError, also while all servers end."""

@@ -6,6 +6,8 @@ env = ["GITHUB_TOKEN"]          # variables passed on, by name
 bearer = "VARIABLE"             # of url: the variable that holds the token
 client = "ID"                   # of url: the client that is registered for logins, if it cannot register itself
 client_secret = "VARIABLE"      # of url: the variable that holds the secret of that client
+client_key = "~/keys/mcp.pem"   # of url: its private key, in place of a secret
+issuer = "https://..."          # of url: the authorization server at which that client logs in by itself
 write = ["."]                   # with command: paths it may write, in addition to its own temporary folder
 network = true                  # with command: whether it may use the network
 seconds = 60                    # time limit of a call
@@ -40,13 +42,16 @@ _FIELDS = {
     "bearer?": "variable",
     "client?": "filled",
     "client_secret?": "variable",
+    "client_key?": "file",
+    "issuer?": "url",
     "write?": "list of place",
     "network?": "flag",
     "seconds?": "number above 0, at most 86400",
     "start_seconds?": "number above 0, at most 3600",
     "pinned?": "digest",
 }
-_OF_COMMAND, _OF_URL = ("write", "network", "env"), ("bearer", "client", "client_secret")
+_OF_COMMAND = ("write", "network", "env")
+_OF_URL = ("bearer", "client", "client_secret", "client_key", "issuer")
 _VARIABLE = "[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -68,6 +73,10 @@ class ServerDeclaration(Record):
     """ID of the registered client for logins, or the URL of its metadata. Empty: harness registers itself."""
     client_secret: str = ""
     """Name of the environment variable with the secret of that client."""
+    client_key: str = ""
+    """File with the private key of that client (PEM)."""
+    issuer: str = ""
+    """Authorization server at which the client logs in by itself. Empty: a user logs in."""
     write: tuple[str, ...] = ()
     """Folders and files that the server may write, named as in `Effects.granted`."""
     network: bool = False
@@ -99,9 +108,9 @@ class ServerDeclaration(Record):
 
     @property
     def takes_login(self) -> bool:
-        """Whether the user may log in at the server: it has a URL, and no token of its own."""
+        """Whether the user may log in at the server: it has a URL, and no token and no login of its own."""
         names = [name.lower() for name, _ in self.headers]
-        return bool(self.url) and not self.bearer and "authorization" not in names
+        return bool(self.url) and not self.bearer and not self.issuer and "authorization" not in names
 
     @property
     def bounds(self) -> ToolBounds | None:
@@ -148,14 +157,37 @@ def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
     kind, refused_keys = ("url", _OF_COMMAND) if "url" in table else ("command", _OF_URL)
     if wrong := next((key for key in refused_keys if key in table), ""):
         raise ValueError(f"{wrong}: not allowed for a server with a {kind}")
+    if problem := _login_problem(table):
+        raise ValueError(problem)
     return ServerDeclaration(**{"name": name, **fields})
+
+
+def _login_problem(table: Mapping[str, object]) -> str:
+    """Return the problem of the keys of a client that logs in by itself, or an empty string."""
+    if "issuer" not in table:
+        return (
+            "client_key: needs `issuer`, the server at which the client logs in by itself"
+            if "client_key" in table
+            else ""
+        )
+    if "bearer" in table:
+        return "issuer: not allowed together with bearer"
+    if "client" not in table or ("client_secret" in table) == ("client_key" in table):
+        return "issuer: needs `client`, and one of client_secret and client_key"
+    return ""
 
 
 @cache
 def _fields() -> Fields:
-    return Fields(
-        _FIELDS, {"word": _word, "url": _url, "variable": _variable, "place": _place, "list of word": _command}
-    )
+    checks: dict[str, Check] = {
+        "word": _word,
+        "url": _url,
+        "variable": _variable,
+        "place": _place,
+        "file": _file,
+        "list of word": _command,
+    }
+    return Fields(_FIELDS, checks)
 
 
 def _text(check: Callable[[str], str]) -> Check:
@@ -196,6 +228,7 @@ def _place_problem(place: str) -> str:
 
 _word = _text(_word_problem)
 _url = _text(_url_problem)
+_file = _text(lambda path: "" if re.match(r"~?/[^\0]+\Z", path) else "must be a path that begins with / or ~/")
 _variable = _text(lambda name: "" if re.fullmatch(_VARIABLE, name) else "must be the name of a variable")
 _place = _text(_place_problem)
 

@@ -18,11 +18,13 @@ from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
+from harness.safe_files import read_regular
 from harness.sandbox import Machine, probe
 from harness.text.visible import visible_line
 from harness.tools.command_walls import CommandWalls
 
 ELSEWHERE = "none: the server runs elsewhere"
+MOST_KEY_BYTES = 64 * 1024
 MOST_TOLD = 5
 
 
@@ -146,3 +148,17 @@ class ServerStarter:
                 raise UsageError(f"the variable {declaration.bearer}, which holds its token, is not set, or holds none")
             headers["Authorization"] = f"Bearer {token}"
         return headers
+
+    def credential(self, declaration: ServerDeclaration) -> str:
+        """Return the secret or the private key of a client that logs in by itself. Raises UsageError if it is missing."""
+        if declaration.client_secret:
+            if secret := self._environment.get(declaration.client_secret, ""):
+                return secret
+            raise UsageError(f"the variable {declaration.client_secret}, which holds its client's secret, is not set")
+        path = declaration.client_key
+        if path.startswith("~/"):
+            path = os.path.join(self._environment.get("HOME", "/"), path[2:])
+        try:
+            return read_regular(path, MOST_KEY_BYTES).decode("ascii", "replace")
+        except OSError as error:
+            raise UsageError(f"{declaration.client_key}, its client's key, cannot be read: {error.strerror}") from None

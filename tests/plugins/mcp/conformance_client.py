@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from harness.models.loopback import ScriptServer
@@ -41,6 +42,12 @@ class Client:
             self.table["client"] = client
         if "client_secret" in context:
             self.table["client_secret"] = "SUITE_SECRET"
+        if "private_key_pem" in context:
+            key = place / "client.pem"
+            key.write_text(context["private_key_pem"])
+            self.table["client_key"] = str(key)
+        if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/client-credentials"):
+            self.table["issuer"] = issuer_of(url)
         self.config = place / "config" / "harness" / "config.toml"
         self.config.parent.mkdir(parents=True)
         self.policy = place / "policy.toml"
@@ -91,6 +98,15 @@ class Client:
         with ScriptServer(Player(replies(calls, say("Done.")))) as model:
             url = ("--base-url", model.base_url, "--model", "scripted")
             return self.run("run", "go", "--ask", *url, "--policy", str(self.policy))
+
+
+def issuer_of(url: str) -> str:
+    """Return the authorization server of the suite, which users know of their client."""
+    parts = urlsplit(url)
+    with urlopen(
+        f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}", timeout=20
+    ) as answer:
+        return str(json.load(answer)["authorization_servers"][0])
 
 
 def main(url: str) -> int:

@@ -12,8 +12,9 @@ NPM = (
     "@modelcontextprotocol/server-memory@2026.8.31",
     "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
     "@modelcontextprotocol/sdk@1.32.2",
+    "@modelcontextprotocol/conformance@0.1.16",
 )
-"""The SDK for the examples that come with it."""
+"""The SDK for the examples that come with it, the conformance suite for test_conformance.py (node 22)."""
 PYPI = ("mcp-server-fetch==2026.10.24", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19")
 
 

@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 from client_scene import ClientScene
 from configured_scene import ConfiguredScene
-from login_server import BROWSER, LoginServer
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+from login_server import BROWSER, SECRET, LoginServer
 from program import Done, Program
 from rows import all_rows
 
 from harness.errors import ToolError
 from harness.plugins.mcp.login_answer import LoginAnswer
 from harness.plugins.mcp.logins import LoginFile, StoredLogin
+from harness.plugins.mcp.server_declaration import declared
 
 WANTS = "the server wants a login: harness mcp login srv"
 
@@ -176,6 +179,136 @@ def test_server_that_ended_the_session_gets_another_and_no_call_twice(tmp_path: 
         assert far.calls == ["whoami"]
         scene.output("mcp__srv__whoami")
         assert far.calls == ["whoami", "whoami"]
+
+
+# -- a client that logs in by itself
+
+
+def robot(program: Program, far: LoginServer, **keys: str) -> tuple[ConfiguredScene, dict[str, str]]:
+    table = {"client": "robot", "issuer": far.issuer, **({"client_secret": "ROBOT"} | keys)}
+    scene = ConfiguredScene(program, (), url=far.url, **{key: value for key, value in table.items() if value})
+    return scene, {**program.environment, "ROBOT": SECRET}
+
+
+def test_client_logs_in_by_its_secret_and_its_token_is_kept_and_masked(program: Program, far: LoginServer) -> None:
+    scene, environment = robot(program, far)
+    checked = program.run("mcp", "check", env=environment)
+    assert (checked.code, checked.out.startswith("srv: ok")) == (0, True), checked
+    assert (far.clients, far.asked) == ([f"robot {SECRET}"], [])
+    assert file_of(program).stat().st_mode & 0o777 == 0o600
+    assert SECRET not in file_of(program).read_text()
+    scene.saw_all()
+    program.environment["ROBOT"] = SECRET
+    assert scene.run("mcp__srv__whoami").code == 0
+    assert (far.calls, far.issued) == (["whoami"], 1)  # by the token of the check
+    written = [path for path in program.state.rglob("*") if path.is_file() and path != file_of(program)]
+    held = [path for path in written if any(word.encode() in path.read_bytes() for word in (far.token, SECRET))]
+    assert held == []
+    (log,) = program.logs()
+    assert "you sent Bearer [redacted:" in log.read_text()
+
+
+@all_rows(
+    ("make", "why"),
+    {
+        "RSA": (lambda: rsa.generate_private_key(65537, 2048), ""),
+        "EC": (lambda: ec.generate_private_key(ec.SECP256R1()), ""),
+        "Ed25519": (ed25519.Ed25519PrivateKey.generate, ""),
+        "X25519, which signs nothing": (x25519.X25519PrivateKey.generate, "must hold a private key (PEM"),
+    },
+)
+def test_client_logs_in_by_its_key(program: Program, far: LoginServer, make: Any, why: str) -> None:
+    key = make()
+    far.key, far.clients = key.public_key(), []
+    file_of(program).unlink(missing_ok=True)
+    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (program.home / "robot.pem").write_bytes(key.private_bytes(*forms))
+    _, environment = robot(program, far, client_secret="", client_key="~/robot.pem")
+    checked = program.run("mcp", "check", env={**environment, "HOME": str(program.home)})
+    assert (checked.code, far.clients) == ((1, []) if why else (0, ["robot by its key"])), checked
+    assert why in checked.out
+
+
+@all_rows(
+    ("change", "why"),
+    {
+        "wrong secret": (
+            {"ROBOT": "wr0ng-secret-of-the-robot"},
+            "failed: OAuthTokenError: Token exchange failed (401)",
+        ),
+        "no secret": ({"ROBOT": ""}, "the variable ROBOT, which holds its client's secret, is not set"),
+    },
+)
+def test_client_that_is_refused_is_told_as_that(
+    program: Program, far: LoginServer, change: dict[str, str], why: str
+) -> None:
+    _, environment = robot(program, far)
+    checked = program.run("mcp", "check", env={**environment, **change})
+    assert (checked.code, why in checked.out) == (1, True), checked
+    assert "wr0ng" not in checked.out + checked.err
+    assert not file_of(program).exists()
+
+
+def test_secret_of_a_client_goes_to_its_issuer_alone(program: Program, far: LoginServer) -> None:
+    _, environment = robot(program, far)
+    with LoginServer() as other:
+        far.authorizer = other.issuer
+        checked = program.run("mcp", "check", env=environment)
+        assert (checked.code, other.clients) == (1, [])
+        assert f"the login at {far.issuer} failed" in checked.out
+
+
+def test_token_of_a_user_is_not_taken_for_that_of_a_client(program: Program, far: LoginServer) -> None:
+    ConfiguredScene(program, (), url=far.url, client="robot")
+    assert login(program).code == 0
+    _, environment = robot(program, far)
+    assert program.run("mcp", "check", env=environment).code == 0
+    assert far.clients[1:] == [f"robot {SECRET}"]
+    stored = json.loads(file_of(program).read_text())
+    file_of(program).write_text(json.dumps({**stored, "expires": 1.0}))
+    assert program.run("mcp", "check", env=environment).code == 0
+    assert len(far.clients) == 3  # expired: it asks for another
+    done = login(program)
+    assert (done.code, "has a client that logs in by itself" in done.err) == (2, True)
+
+
+def test_call_that_a_client_has_no_right_to_is_told(program: Program, far: LoginServer) -> None:
+    scene, environment = robot(program, far)
+    program.run("mcp", "check", env=environment)
+    scene.saw_all()
+    far.wants_scope = "write"
+    program.environment["ROBOT"] = SECRET
+    assert scene.run("mcp__srv__whoami").code == 0  # it may ask for more by itself
+    assert (far.calls, far.scope, far.asked) == (["whoami"], "write", [])
+
+
+@all_rows(
+    ("table", "why"),
+    {
+        "no client": ({"issuer": "https://a.example", "client_secret": "S"}, "issuer: needs `client`"),
+        "neither": ({"issuer": "https://a.example", "client": "c"}, "one of client_secret and client_key"),
+        "both": (
+            {"issuer": "https://a.example", "client": "c", "client_secret": "S", "client_key": "/k"},
+            "one of client_secret and client_key",
+        ),
+        "with a token": (
+            {"issuer": "https://a.example", "client": "c", "client_secret": "S", "bearer": "T"},
+            "issuer: not allowed together with bearer",
+        ),
+        "a key without an issuer": ({"client": "c", "client_key": "/k"}, "client_key: needs `issuer`"),
+        "an unencrypted issuer": (
+            {"issuer": "http://a.example", "client": "c", "client_secret": "S"},
+            "issuer: must begin with https://",
+        ),
+        "a key in the workspace": (
+            {"issuer": "https://a.example", "client": "c", "client_key": "key.pem"},
+            "client_key: must be a path that begins with / or ~/",
+        ),
+    },
+)
+def test_client_that_is_declared_in_part_is_refused(table: dict[str, str], why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        declared("srv", {"url": "https://m.example/mcp", **table})
 
 
 # -- the file, and the answer

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack
+from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -38,7 +39,7 @@ from harness.record import replace
 REFUSED, FORBIDDEN = 401, 403
 
 
-class _Tokens:
+class TokenFile:
     """The SDK's storage: writes the login that belongs to the provider's context."""
 
     def __init__(self, file: LoginFile, url: str, learn: Callable[[str], None]) -> None:
@@ -48,9 +49,11 @@ class _Tokens:
         self._learn = learn
 
     async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens of the login."""
         return OAuthToken.model_validate(self.login.tokens) if self.login.tokens else None
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the client of the login."""
         return OAuthClientInformationFull.model_validate(self.login.client) if self.login.client else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -64,7 +67,7 @@ class _Tokens:
         login = StoredLogin(
             url=self.login.url,
             tokens=_fields(tokens),
-            client=_fields(context.client_info),
+            client=self.client_fields(context),
             authorization=_fields(context.oauth_metadata),
             resource=_fields(context.protected_resource_metadata),
             issuer=context.auth_server_url or "",
@@ -72,6 +75,10 @@ class _Tokens:
         )
         self.take(login)
         await anyio.to_thread.run_sync(self.file.write, login)
+
+    def client_fields(self, context: OAuthContext) -> dict[str, JsonValue]:
+        """Return the fields of the client to store with the tokens."""
+        return _fields(context.client_info)
 
     def take(self, login: StoredLogin) -> None:
         """Keep a login, and have its secrets masked."""
@@ -93,7 +100,7 @@ class StoredLoginAuth(OAuthClientProvider):
         `wants_login` is called when the server refuses a request. Its argument is whether the token is accepted, and
         only its scope is too small.
         """
-        self._tokens = _Tokens(file, url, learn)
+        self._tokens = TokenFile(file, url, learn)
         super().__init__(url, _metadata("http://127.0.0.1/"), self._tokens)
         self._tokens.context = self.context
         self._wants_login = wants_login
@@ -175,7 +182,7 @@ class NewLogin(OAuthClientProvider):
         fields of the answer that arrived at `redirect`; it runs in another thread.
         """
         document = declaration.client if declaration.client.startswith("https://") else None
-        tokens = _Tokens(file, declaration.url, learn)
+        tokens = TokenFile(file, declaration.url, learn)
         super().__init__(
             declaration.url, _metadata(redirect), tokens, self._open, self._answer, client_metadata_url=document
         )
@@ -204,19 +211,12 @@ class NewLogin(OAuthClientProvider):
         self.context.client_info = self._declared
         self._initialized = True
 
-    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        flow = super()._auth_flow(request)
-        try:
-            outgoing = await flow.__anext__()
-            while True:
-                outgoing = await flow.asend((yield outgoing))
-        except StopAsyncIteration:
-            pass
-        except Exception as error:
-            self._problem = self._problem or words_of(error)
-            raise
-        finally:
-            await flow.aclose()
+    def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        return followed(super()._auth_flow(request), self._note)
+
+    def _note(self, end: httpx2.Response | Exception | None) -> None:
+        if isinstance(end, Exception):
+            self._problem = self._problem or words_of(end)
 
     async def _perform_authorization(self) -> httpx2.Request:
         """Ask for the scope that a session lacked too, and choose the way to send the secret of a declared client."""
@@ -224,10 +224,7 @@ class NewLogin(OAuthClientProvider):
         scope = context.client_metadata.scope
         context.client_metadata.scope = union_scopes(scope, self._further_scope or None)
         if self._declared is not None and self._declared.client_secret:
-            metadata = context.oauth_metadata
-            ways = None if metadata is None else metadata.token_endpoint_auth_methods_supported
-            is_basic = ways is None or "client_secret_basic" in ways
-            self._declared.token_endpoint_auth_method = "client_secret_basic" if is_basic else "client_secret_post"
+            self._declared.token_endpoint_auth_method = way_of_secret(context.oauth_metadata)
         return await super()._perform_authorization()
 
     async def _open(self, address: str) -> None:
@@ -255,6 +252,31 @@ class NewLogin(OAuthClientProvider):
             Client(streamable_http_client(url, http_client=http), mode="auto", cache=None, client_info=NAME) as client,
         ):
             return len((await client.list_tools()).tools)
+
+
+async def followed(
+    flow: AsyncGenerator[httpx2.Request, httpx2.Response], end: Callable[[httpx2.Response | Exception | None], None]
+) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+    """Run a flow of the SDK. `end` receives its last response, or the error, whose reason the SDK loses."""
+    response: httpx2.Response | None = None
+    try:
+        outgoing = await flow.__anext__()
+        while True:
+            response = yield outgoing
+            outgoing = await flow.asend(response)
+    except StopAsyncIteration:
+        end(response)
+    except Exception as error:
+        end(error)
+        raise
+    finally:
+        await flow.aclose()
+
+
+def way_of_secret(metadata: OAuthMetadata | None) -> Literal["client_secret_basic", "client_secret_post"]:
+    """Return the way to send a client's secret to an authorization server."""
+    ways = None if metadata is None else metadata.token_endpoint_auth_methods_supported
+    return "client_secret_basic" if ways is None or "client_secret_basic" in ways else "client_secret_post"
 
 
 def is_scope_too_small(response: httpx2.Response) -> bool:

@@ -16,9 +16,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from harness.actions import JsonValue
 from harness.errors import ToolError, UsageError
-from harness.plugins.mcp.client.connection import Connection, keep_sdk_quiet
+from harness.plugins.mcp.client.connection import Connection, keep_sdk_quiet, words_of
 from harness.plugins.mcp.client.http_client import http_client
-from harness.plugins.mcp.client.oauth import REFUSED, StoredLoginAuth
+from harness.plugins.mcp.client.oauth import REFUSED, StoredLoginAuth, is_scope_too_small
 from harness.plugins.mcp.client.standard_streams import standard_streams
 from harness.plugins.mcp.configured_server import ConfiguredServer
 from harness.plugins.mcp.logins import LoginFile
@@ -43,7 +43,9 @@ class ServerLinks(Record):
     headers: Callable[[ConfiguredServer], Mapping[str, str]]
     """Returns the headers for requests to a server's URL."""
     login: Callable[[ConfiguredServer], LoginFile | None]
-    """Returns the file of the login at a server. `None` if it takes no login."""
+    """Returns the file of the login at a server. `None` if it has a token of its own."""
+    credential: Callable[[ConfiguredServer], str]
+    """Returns the secret or the private key of a client that logs in by itself. Raises UsageError."""
     learn: Callable[[str], None]
     """Receives each secret of a login, so that it is masked."""
     start: Callable[[ConfiguredServer], StartedServer]
@@ -163,7 +165,7 @@ async def _by_http(
 
     def wants_login(is_scope_too_small: bool) -> None:
         if is_scope_too_small and server.is_listed.is_set():
-            server.note(f"a call was refused: {server.login_words}, with more rights than the last one gave")
+            server.note(f"a call was refused: {server.rights_words}")
         else:
             on_end(server.login_words, False)
 
@@ -173,13 +175,36 @@ async def _by_http(
         elif response.status_code == GONE and is_of_session(response.request):
             on_end("it ended the session", True)
 
-    file = links.login(server)
-    auth = None if file is None else StoredLoginAuth(file, url, links.learn, wants_login)
+    auth = _auth_of(server, links, wants_login, lambda reason: on_end(reason, False))
     async with (
         http_client(links.headers(server), seconds, url, auth, watch) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MOST_LINE_BYTES) as streams,
     ):
         yield streams
+
+
+def _auth_of(
+    server: ConfiguredServer, links: ServerLinks, wants_login: Callable[[bool], None], fail: Callable[[str], None]
+) -> httpx2.Auth | None:
+    """Return the login at a server: that of its client, or that of the user. `None` if it takes none.
+
+    `fail` receives the reason if the client cannot log in. Raises UsageError for a missing secret or key.
+    """
+    declaration, file = server.declaration, links.login(server)
+    if file is None:
+        return None
+    if not declaration.issuer:
+        return StoredLoginAuth(file, declaration.url, links.learn, wants_login)
+    from harness.plugins.mcp.client.client_credentials import client_auth
+
+    def end(end: httpx2.Response | Exception | None) -> None:
+        if isinstance(end, httpx2.Response):
+            if end.status_code == REFUSED or is_scope_too_small(end):
+                wants_login(end.status_code != REFUSED)
+        elif end is not None and not isinstance(end, httpx2.RequestError):
+            fail(f"the login at {declaration.issuer} failed: {words_of(end)}")
+
+    return client_auth(file, declaration, links.credential(server), links.learn, end)
 
 
 def is_of_session(request: httpx2.Request) -> bool:

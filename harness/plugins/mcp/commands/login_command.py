@@ -79,7 +79,9 @@ def _declared(arguments: Namespace, environment: Mapping[str, str]) -> ServerDec
             complain(note)
         raise UsageError(f"no MCP server {arguments.name} is configured{nearest(arguments.name, servers)}")
     if not declaration.takes_login:
-        reason = "has a token of its own" if declaration.url else "is started here"
+        reason = "is started here"
+        if declaration.url:
+            reason = "has a client that logs in by itself" if declaration.issuer else "has a token of its own"
         raise UsageError(f"the MCP server {arguments.name} {reason}, and takes no login")
     return declaration
 
