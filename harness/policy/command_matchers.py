@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.actions import Action, Command, Facet, Opaque, PathAccess, Place
 from harness.errors import nearest
 from harness.paths import is_within
+from harness.policy.argv_pattern import ArgvPattern, argv_pattern
 from harness.policy.loose_commands import programs_in
 from harness.policy.matcher import Matcher, Problem, RuleKeys, not_about, quoted
-from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern, argv_pattern
 from harness.policy.plain_commands import auto_argv_problem
+from harness.policy.spellings import OPERAND_FLAGS, STAR, pieces
 from harness.programs.catalog import is_more_than_a_name
 from harness.programs.runners import name_of
 from harness.programs.variables import steers
@@ -41,8 +42,8 @@ class CommandMatcher(Matcher):
     """Pattern for the words. `None` if a strict rule has only variables."""
     env: tuple[str, ...] = ()
 
-    keys: ClassVar = ("argv", "flags", "env", "walls")
-    needs: ClassVar = {"flags": "argv", "walls": "argv"}
+    keys: ClassVar = ("argv", "flags", "options", "env", "walls")
+    needs: ClassVar = {"flags": "argv", "options": "argv", "walls": "argv"}
     can_hit: ClassVar = frozenset((Command, Opaque))
     answers_for: ClassVar = frozenset((Command,))
 
@@ -55,7 +56,8 @@ class CommandMatcher(Matcher):
                 argv = argv_pattern(keys.value("argv"))
             except ValueError as error:
                 keys.fail("argv", str(error))
-            argv = replace(argv, flags=_flags(keys))
+            flags, walled = _flags(keys), _is_walled(keys)
+            argv = replace(argv, flags=flags, options=_options(keys), any_options=walled and flags is None)
         if argv is not None or env:
             yield (WalledMatcher if _is_walled(keys) else cls)(argv=argv, env=env)
 
@@ -90,7 +92,7 @@ class CommandMatcher(Matcher):
             return not_about(command)
         if not self.argv.covers(command.argv):
             return self.argv.uncovered_words(command.argv)
-        for word in command.argv[len(self.argv.tokens) :]:
+        for word in command.argv[self.argv.leading_words(command.argv) + len(self.argv.tokens) :]:
             if is_more_than_a_name(command.argv[0], word):
                 return f"{word!r} is more than a plain name"
         name = next((name for name in command.variables if name not in self.env), None)
@@ -136,9 +138,6 @@ class CommandMatcher(Matcher):
             return ("env", f"{name} makes a program run something else; no auto rule may list it") if name else None
         if flags == ():
             return "flags", "an empty list is never met: name the options, or leave it out"
-        if valued := next((flag for flag in flags or () if "=" in flag), ""):
-            option = valued.partition("=")[0]
-            return "flags", f"{valued} holds a value: write {option}, which a stricter rule means with any value"
         return None
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
@@ -174,12 +173,17 @@ class CommandMatcher(Matcher):
             return "command", frozenset(self.env)
         rest = self.argv.rest and auto  # it has no effect in a strict rule
         words = tuple(map(frozenset, self.argv.tokens))
-        return "command", words, rest, frozenset(self.argv.flags or ()), frozenset(self.env)
+        options = frozenset(self.argv.options or ())
+        return "command", words, rest, frozenset(self.argv.flags or ()), options, frozenset(self.env)
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return the names of the programs, each further word, and the variables."""
+        """Return the names of the programs, each further word in its pieces, and the variables.
+
+        A word with a star is left out, since it is in no other rule as written.
+        """
         programs, *more_tokens = self.argv.tokens if self.argv is not None else ((),)
-        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *map(frozenset, more_tokens))
+        words_of = (frozenset(_needed(token)) for token in more_tokens if not any(STAR in word for word in token))
+        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *words_of)
         return [words for words in (*sets, frozenset[Hashable](self.env)) if words]
 
 
@@ -229,6 +233,8 @@ class WalledMatcher(CommandMatcher):
         """Return the reason why the words of a command are not covered. Empty if they are."""
         if self.argv is None:
             return "the rule names no program"
+        if count := self.argv.leading_words(words):
+            words = (words[0], *words[1 + count :])
         plain = tuple(
             (word,) if any(_matches(pattern, word) for pattern in token) else token
             for token, word in zip(self.argv.tokens, words, strict=False)
@@ -288,6 +294,11 @@ def _is_in_own_tmp(folder: str, action: Action) -> bool:
     return any(path.place is Place.TEMPORARY and folder in (path.real, *path.names) for path in paths)
 
 
+def _needed(token: Sequence[str]) -> Iterator[Hashable]:
+    for word in token:
+        yield from pieces(word if word[0] == "-" else word.casefold())
+
+
 def _matches(pattern: str, word: str) -> bool:
     """Return whether a word is the word of a rule, or matches its stars. An option matches only itself."""
     if pattern == word or "*" not in pattern or word[:1] == "-":
@@ -316,6 +327,18 @@ def _flags(keys: RuleKeys) -> tuple[str, ...] | None:
     return flags
 
 
+def _options(keys: RuleKeys) -> tuple[str, ...]:
+    """Return the options before the subcommand that are allowed: `--debug`, or with a value `--context=*`."""
+    options = keys.texts("options")
+    if options and not keys.auto:
+        keys.fail("options", "is for auto rules: a stricter rule skips all options before the subcommand")
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not name.strip("-") or name[0] != "-" or STAR in name or (equals and not value):
+            keys.fail("options", f"{option!r} is not an option such as --debug, --context=dev or --context=*")
+    return options
+
+
 def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
     return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
 
@@ -337,7 +360,8 @@ def argv_text(argv: ArgvPattern) -> str:
     """Return the words of a pattern as a user would type them (`git {status,diff} ...`), and the allowed options."""
     words = [_alternatives(token) for token in argv.tokens]
     options = f" with options {quoted(argv.flags)}" if argv.flags else ""
-    return " ".join([*words, "..."] if argv.rest else words) + options
+    leading = f" and before its words {quoted(argv.options)}" if argv.options else ""
+    return " ".join([*words, "..."] if argv.rest else words) + options + leading
 
 
 def _alternatives(token: Sequence[str]) -> str:

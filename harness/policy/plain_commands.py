@@ -6,8 +6,10 @@ from functools import lru_cache
 from posixpath import join, normpath
 
 from harness.actions import Access, Command, Facet, PathAccess, Place
-from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern
+from harness.policy.argv_pattern import ArgvPattern
+from harness.policy.spellings import OPERAND_FLAGS
 from harness.programs.git_pathspecs import ShownFiles
+from harness.programs.leading import runs_code
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.record import replace
 
@@ -50,6 +52,14 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     """
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
+    if argv.options and len(argv.tokens) < 2:
+        return "options", "is about options before the second word of `argv`: name that word, or write them in `flags`"
+    for option in argv.options or ():
+        if any(runs_code(program, option.partition("=")[0]) for program in argv.tokens[0]):
+            return (
+                "options",
+                f"{option} may make the program run something else; no auto rule without walls may list it",
+            )
     steering = next((word for word in argv.tokens[0] if is_one_of(word, INTERPRETERS)), None)
     if steering is not None and not _fixes_script(argv):
         operand = "the target" if name_of(steering) == "make" else "the script, or -m and the module"

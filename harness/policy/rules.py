@@ -21,11 +21,11 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
 from harness.policy.hosts import HostPattern, Reach
 from harness.policy.matcher import Matcher, not_about, quoted
 from harness.policy.matchers import FileMatcher
-from harness.policy.patterns import ArgvPattern
 from harness.policy.tool_matchers import HostMatcher, ToolMatcher
 from harness.record import Record
 from harness.tool_kinds import is_named

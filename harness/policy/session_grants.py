@@ -15,6 +15,7 @@ from harness.actions import Access, Act, Action, Command, Decision, Facet, JsonV
 from harness.digest import digest_of
 from harness.grant_pattern import EVERY_FILE, EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.paths import is_within
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.command_matchers import AnyCommand, CommandMatcher
 from harness.policy.effects import DEFAULT_WRITE, place_problem
@@ -23,7 +24,7 @@ from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matcher import Matcher
 from harness.policy.matchers import FileMatcher
 from harness.policy.openings import runs_repository_code
-from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.patterns import PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Layer, Opens, Origin, Rule

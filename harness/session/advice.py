@@ -27,10 +27,10 @@ from harness.actions import (
 )
 from harness.errors import PolicyError
 from harness.gate.records import Advice
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import WORKSPACE
 from harness.policy.loader import parse_policy
 from harness.policy.loose_commands import programs_in
-from harness.policy.patterns import ArgvPattern
 from harness.policy.plain_commands import auto_argv_problem
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Rule

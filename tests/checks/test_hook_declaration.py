@@ -13,9 +13,10 @@ from harness.checks.hook_declaration import declared
 from harness.checks.hook_form import HARNESS_FORM
 from harness.log.vocabulary import CheckEvent
 from harness.plugins.agents.claude_hooks import FORM
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
 from harness.policy.matchers import OperandMatcher
-from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.patterns import PathPatterns
 from harness.policy.tool_matchers import ToolMatcher
 
 FORMS = {FORM.name: lambda: FORM}

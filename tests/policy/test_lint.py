@@ -14,13 +14,14 @@ from work import assert_linear
 
 from harness.actions import Access, Action, Decision, Facet
 from harness.messages import ToolCall
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
 from harness.policy.hosts import host_patterns
 from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings
 from harness.policy.loader import SHIPPED, combine, load_policy, parse_policy
 from harness.policy.matcher import Matcher
 from harness.policy.matchers import FileMatcher, TextMatcher
-from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.patterns import PathPatterns
 from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule

@@ -20,6 +20,7 @@ from sizes import examples
 from harness.actions import Access, Decision
 from harness.errors import PolicyError
 from harness.limits import Limits
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher, WalledMatcher
 from harness.policy.effects import SandboxTable
 from harness.policy.hosts import HostPattern
@@ -37,7 +38,7 @@ from harness.policy.loader import (
     tightening_only,
 )
 from harness.policy.matchers import FileMatcher, TextMatcher
-from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.patterns import PathPatterns
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Layer, Opens, Origin, Rule
 from harness.policy.tool_defaults import ToolDefault
@@ -143,6 +144,7 @@ read_only = true
 id = "scripts"
 decision = "auto"
 argv = ["bash", "scripts/*.sh", "..."]
+options = ["--login", "-O=*"]
 walls = "workspace"
 write = ["~/.cache/x"]
 match = ["X=1 bash scripts/a.sh --all"]
@@ -172,7 +174,9 @@ def test_every_key_is_accepted_and_has_its_effect() -> None:
                 layer=Layer.USER,
                 matchers=(
                     CommandMatcher(
-                        argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
+                        argv=ArgvPattern(
+                            tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail"), options=()
+                        ),
                         env=("CI",),
                     ),
                     ToolMatcher(names=("bash",)),
@@ -220,7 +224,16 @@ def test_every_key_is_accepted_and_has_its_effect() -> None:
                 decision=Decision.AUTO,
                 origin=Origin(file="p.toml", line=line_of('id = "scripts"') - 1),
                 layer=Layer.USER,
-                matchers=(WalledMatcher(argv=ArgvPattern(tokens=(("bash",), ("scripts/*.sh",)), rest=True)),),
+                matchers=(
+                    WalledMatcher(
+                        argv=ArgvPattern(
+                            tokens=(("bash",), ("scripts/*.sh",)),
+                            rest=True,
+                            options=("--login", "-O=*"),
+                            any_options=True,
+                        )
+                    ),
+                ),
                 opens=Opens(write=(".", "~/.cache/x")),
             ),
             Rule(
@@ -495,8 +508,25 @@ BAD = [
     (rule("argv = ['x']\nflags = ['-']"), "6: [[rule]] flags: '-' is not an option such as -x or --long"),
     (rule("argv = ['x']\nflags = ['-=b']"), "6: [[rule]] flags: '-=b' is not an option such as -x or --long"),
     (
-        rule("argv = ['x']\nflags = ['-count=1']"),
-        "6: [[rule]] flags: -count=1 holds a value: write -count, which a stricter rule means with any value",
+        rule("argv = ['x', 'y']\noptions = ['-c']"),
+        "6: [[rule]] options: is for auto rules: a stricter rule skips all options before the subcommand",
+    ),
+    (rule("options = ['-c']\npath = ['x']", "auto"), "5: [[rule]] options: needs argv"),
+    (
+        rule("argv = ['x', 'y']\noptions = ['c=*']", "auto"),
+        "6: [[rule]] options: 'c=*' is not an option such as --debug, --context=dev or --context=*",
+    ),
+    (
+        rule("argv = ['x', '...']\noptions = ['-c=*']", "auto"),
+        "6: [[rule]] options: is about options before the second word of `argv`: name that word, or write them in `flags`",
+    ),
+    (
+        rule("argv = ['git', 'log']\noptions = ['-c=*']", "auto"),
+        "6: [[rule]] options: -c=* may make the program run something else; no auto rule without walls may list it",
+    ),
+    (
+        rule("argv = ['python', 'x.py']\noptions = ['-c=*']", "auto"),
+        "6: [[rule]] options: -c=* may make the program run something else; no auto rule without walls may list it",
     ),
     (
         rule("argv = ['x']\nflags = []"),
@@ -652,9 +682,14 @@ BAD = [
 MISMATCHES = [
     # auto: every word is covered
     ("auto", "argv = ['pnpm', 'test', '...']", "pnpm --filter web test",
-     "word 2 is '--filter', not 'test': write an option that stands there as a word of `argv`"),
+     "word 2 is '--filter', not 'test': list '--filter' in `flags`"),
+    ("auto", "argv = ['pnpm', 'test']\nflags = ['--filter']", "pnpm --filter web lint", "word 4 is 'lint', not 'test'"),
+    ("auto", "argv = ['kubectl', 'get']", "kubectl --kubeconfig=x get",
+     "word 2 is '--kubeconfig=x', not 'get': list it in `options` (\"--kubeconfig\", or \"--kubeconfig=*\" if it takes "),
+    ("auto", "argv = ['git', 'log']\nflags = ['-C']", "git -C sub log",
+     "word 2 is '-C', not 'log': list it in `options` (\"-C=*\")"),
     ("auto", "argv = ['python', 'analysis/*.py']", "python analysis/clean.py",
-     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` takes no patterns, so list the words"),
+     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` takes stars only with `walls`, so list the words"),
     ("auto", "argv = ['pytest', '...']", "python -m pytest", "the program is 'python', not 'pytest'"),
     ("auto", "argv = [['npm', 'pnpm'], 'test']", "yarn test", "the program is 'yarn', not 'npm' or 'pnpm'"),
     ("auto", "argv = ['go', 'test', './...']", "go test", "word 3 is missing, and `argv` has './...' there"),
@@ -670,7 +705,7 @@ MISMATCHES = [
     ("auto", "argv = ['ls']", "(", "'(' is not plainly understood: "),
     ("auto", "path = ['docs/']\nexcept = ['docs/k']", "docs/k", "`except` covers 'docs/k'"),
     # strict: the beginning of a command is touched
-    ("confirm", "argv = ['kubectl', 'get', ['secret', 'secrets']]", "kubectl get secret/foo",
+    ("confirm", "argv = ['kubectl', 'get', ['secret', 'secrets']]", "kubectl get secretstores",
      "'get' is not followed by 'secret' or 'secrets'"),
     ("confirm", "argv = ['rm', '-rf']", "rm -fr x",
      "'rm' is not followed by '-rf': write options in `flags`, which takes them in any order"),

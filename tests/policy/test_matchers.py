@@ -14,7 +14,9 @@ from sizes import examples
 from work import assert_linear
 
 from harness.paths import TreeNames, fold
-from harness.policy.patterns import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, is_simple
+from harness.policy.argv_pattern import ArgvPattern
+from harness.policy.patterns import PathPatterns, check_pattern, is_simple
+from harness.policy.spellings import NUMBER_FLAG
 from harness.programs.catalog import CLUSTERS, model_of
 from harness.programs.options import option_table
 from harness.programs.program import Program, Style

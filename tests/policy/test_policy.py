@@ -17,9 +17,9 @@ from harness.actions import Access, Action, Decision, ToolBounds, ToolUse
 from harness.app.policy.judged_call import action_for, call_from_outside, tool_use
 from harness.files.workspace import Workspace
 from harness.limits import Limits
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
 from harness.policy.loader import combine, parse_policy, tightening_only
-from harness.policy.patterns import ArgvPattern
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import ToolDefault

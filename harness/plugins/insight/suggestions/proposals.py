@@ -21,9 +21,9 @@ from harness.plugins.insight.suggestions.candidates import (
     touched_files,
     why_no_evidence,
 )
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
-from harness.policy.patterns import ArgvPattern
 from harness.policy.rules import Rule
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace

@@ -1,0 +1,100 @@
+"""Options between a program and its subcommand, as in `git -C docs log` and `kubectl -n web get pods`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.programs.catalog import model_of
+from harness.programs.options import Entry, option_table
+from harness.programs.program import OperandRole, Program, Style
+from harness.programs.runners import INTERPRETERS, is_one_of, name_of
+from harness.record import Record, replace
+
+_PLAIN_ROLES = frozenset((None, OperandRole.TEXT, OperandRole.READ, OperandRole.FOLDER, OperandRole.HOST))
+"""Roles of values that neither run code nor name a file to write. `None` is an option without a value."""
+
+
+class LeadingOption(Record):
+    """One option before the subcommand, with its value."""
+
+    name: str
+    """The option as written, without its value."""
+    value: str | None
+    width: int
+    """Number of words."""
+    is_shared: bool = False
+    """Whether the program's table knows it, and it means the same after the subcommand or means nothing there."""
+    role: OperandRole | None = None
+    """Role of the value, if the table knows the option."""
+
+    @property
+    def names_no_path(self) -> bool:
+        """Whether it is shared, and has no value or one that is plain text."""
+        return self.is_shared and (self.value is None or self.role is OperandRole.TEXT)
+
+
+def leading_options(argv: Sequence[str], rule_options: Mapping[str, bool]) -> tuple[LeadingOption, ...] | None:
+    """Return the options before the subcommand of `argv`. `None` if their meaning is not certain.
+
+    The table of the program's model says which options take a value. `rule_options` says so for other options, by name.
+    """
+    program = model_of(name_of(argv[0]))
+    table = option_table(program.options) if program is not None and program.subcommands else {}
+    clusters = program is not None and program.style is not Style.SINGLE
+    options: list[LeadingOption] = []
+    place = 1
+    while place < len(argv) and len(argv[place]) > 1 and argv[place][0] == "-":
+        option = _read(argv, place, table, rule_options, clusters=clusters)
+        if option is None:
+            return None
+        options.append(option)
+        place += option.width
+    inner = _table_of_subcommand(program, argv[place:])
+    return tuple(_shared(option, table, inner) for option in options)
+
+
+def runs_code(program: str, option: str) -> bool:
+    """Return whether an option before the subcommand may make the program run something else, as in `git -c`."""
+    model = model_of(name_of(program))
+    entry = None if model is None else option_table(model.options).get(option)
+    return is_one_of(program, INTERPRETERS) or (entry is not None and not _is_plain(entry))
+
+
+def _is_plain(entry: Entry) -> bool:
+    return not entry.marks and entry.role in _PLAIN_ROLES
+
+
+def _read(
+    argv: Sequence[str], place: int, table: Mapping[str, Entry], rule_options: Mapping[str, bool], *, clusters: bool
+) -> LeadingOption | None:
+    word = argv[place]
+    name, equals, joined = word.partition("=")
+    entry = table.get(name)
+    if name in rule_options:
+        takes_next = takes_value = rule_options[name]
+    elif entry is not None:
+        takes_value, takes_next = entry.role is not None, entry.takes_next
+    elif clusters and len(word) > 2 and word[1] != "-" and (short := table.get(word[:2])) and short.takes_next:
+        return LeadingOption(name=word[:2], value=word[2:].removeprefix("="), width=1)
+    else:
+        return None
+    if equals:
+        return LeadingOption(name=name, value=joined, width=1) if takes_value else None
+    if not takes_next:
+        return LeadingOption(name=name, value=None, width=1)
+    return LeadingOption(name=name, value=argv[place + 1], width=2) if place + 1 < len(argv) else None
+
+
+def _shared(option: LeadingOption, table: Mapping[str, Entry], inner: Mapping[str, Entry]) -> LeadingOption:
+    entry = table.get(option.name)
+    if entry is None or not _is_plain(entry):
+        return option
+    is_shared = inner.get(option.name, entry) == entry
+    return replace(option, is_shared=is_shared, role=entry.role)
+
+
+def _table_of_subcommand(program: Program | None, words: Sequence[str]) -> Mapping[str, Entry]:
+    subcommands = {} if program is None else program.subcommands
+    models = (subcommands.get(" ".join(words[:count])) for count in (3, 2, 1))
+    model = next((each for each in models if each is not None), None)
+    return {} if model is None else option_table(model.options)
