@@ -17,17 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from rows import all_rows
 
-from harness.actions import Action, Decision
+from harness.actions import Decision
 from harness.app.command_line import actions, first_words, parser_for
 from harness.app.commands.mode import SAID
 from harness.app.commands.slash_command import slash_commands
-from harness.app.policy.judged_call import action_for
 from harness.audit.findings import Soundness
 from harness.errors import PolicyError
-from harness.files.workspace import Workspace
-from harness.gate.approval import Approval, deny_all
-from harness.gate.records import Proposal
-from harness.gate.ruling import Refusal, rule_on
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason
@@ -35,7 +30,6 @@ from harness.models.scripted import Reply, call, replies, say
 from harness.policy import built_in
 from harness.policy import loader as policy_file
 from harness.policy.loader import SHIPPED, load_policy, parse_policy
-from harness.policy.verdict import evaluate
 from harness.session.config.config_file import parse_config
 from harness.session.config.declared import SETTINGS
 from harness.session.config.model_table import parse_table
@@ -322,23 +316,6 @@ def test_the_reference_shows_the_keys_of_the_json_that_run_writes(program: Progr
     done = program.run("run", "say hello", "--output", "json", env=environment)
     documented, real = json.loads(block.text), json.loads(done.out)
     assert (list(documented), list(documented["usage"])) == (list(real), list(real["usage"]))
-
-
-def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -> None:
-    workspace = Workspace(str(tmp_path), str(tmp_path / "home"))
-    policy = parse_policy((ROOT / "policies/ci.toml").read_bytes(), "policies/ci.toml")
-
-    def refusal(command: str) -> str:
-        action: Action = action_for("bash", command, workspace)
-        verdict = evaluate(policy, action)
-        approval: Approval | None = deny_all(action, verdict) if verdict.decision is Decision.CONFIRM else None
-        ruling = rule_on(Proposal(number=1, call=action.call), action, verdict, approval, policy.unattended)
-        assert isinstance(ruling, Refusal)
-        return ruling.text
-
-    text = section(POLICIES, "The text of a refusal")
-    shown_there = [line.strip() for line in text.splitlines() if line.startswith("    Denied")]
-    assert shown_there == [refusal("cat .env")]
 
 
 def _deciders(name: str) -> set[tuple[str, str]]:

@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from harness.actions import Access, Act, Decision, PathAccess, Place
+from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.built_in import inspect_facet
+from harness.policy.command_matchers import CommandMatcher
 from harness.policy.matcher import Matcher
 from harness.policy.plain_commands import plain_rule_command
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin, Rule
+from harness.policy.spellings import STAR
 from harness.policy.tool_defaults import UNCOVERED
 from harness.policy.tool_matchers import ToolMatcher
 from harness.programs.runners import BUILDERS, READS_CODE, RUNNING_WORDS, SUBCOMMAND_PROGRAMS, is_one_of
-from harness.record import Record
+from harness.programs.synonyms import option_synonyms, synonyms
+from harness.record import Record, replace
 from harness.tool_kinds import SHIPPED_TOOLS, Does, shipped_that, tool_kind
 
 _FOLDERS_OF_A_MACHINE = {
@@ -52,7 +56,13 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     without_match = {(source.path, name) for source in policy.sources for name in source.without_match}
     for rule in policy.rules:
         twin = first.setdefault(_meaning(rule), rule)
-        problems = [*_reach(policy, rule, twin, strict), *_breadth(rule), *_patterns(rule), *_grants(rule)]
+        problems = [
+            *_reach(policy, rule, twin, strict),
+            *_breadth(rule),
+            *_patterns(rule),
+            *_grants(rule),
+            *_spellings(strict, rule),
+        ]
         shows_nothing = (rule.origin.file, rule.id) in without_match
         if rule.decision is not Decision.AUTO and shows_nothing and _is_about_parts(rule):
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
@@ -202,6 +212,37 @@ def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:
     for words in sorted(RUNNING_WORDS):
         if len(words) == len(tokens) and all(word in token for word, token in zip(words, tokens, strict=True)):
             yield " ".join(words)
+
+
+def _spellings(strict: StrictRules, rule: Rule) -> Iterator[str]:
+    """Yield a sentence about the spellings of its commands that a strict rule does not hit.
+
+    A spelling that another rule hits, at least as strictly, is left out.
+    """
+    if rule.is_auto or rule.argv is None:
+        return
+    passed = []
+    for words in dict.fromkeys(_spelled(rule.argv)):
+        matcher = CommandMatcher(argv=ArgvPattern(tokens=tuple((word,) for word in words), rest=False))
+        hit = strict.catching(replace(rule, decision=Decision.AUTO, matchers=(matcher,)))
+        if hit is None or hit.decision < rule.decision:
+            passed.append(f"`{' '.join(words)}`")
+    if passed:
+        yield f"does not hit {', '.join(passed)}, which the program takes for the same"
+
+
+def _spelled(argv: ArgvPattern) -> Iterator[tuple[str, ...]]:
+    """Yield the commands of a pattern in which one word or option is written in another way."""
+    plain = tuple(token[0].replace(STAR, "") for token in argv.tokens)
+    program, flag = plain[0], argv.flags[:1] if argv.flags else ()
+    for place, token in enumerate(argv.tokens[1:], 1):
+        for word in token:
+            for other in synonyms(program, word):
+                yield (*plain[:place], *other, *plain[place + 1 :], *flag)
+    for option in argv.flags or ():
+        name, equals, value = option.partition("=")
+        for other_name in option_synonyms(program, plain[1:], name):
+            yield (*plain, f"{other_name}{equals}{value.replace(STAR, '')}")
 
 
 def _patterns(rule: Rule) -> Iterator[str]:

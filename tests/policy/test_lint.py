@@ -97,6 +97,31 @@ WARNED = [
     pytest.param(
         deny(tool=["bash"]) + auto(argv=["ls"]), "yes", "is never reached", id="an exception from a whole tool"
     ),
+    # --- passed by another spelling
+    pytest.param(
+        deny(argv=["git", "push"], flags=["--force"], match=["git push --force"]),
+        "no",
+        "does not hit `git push -f`, which the program takes for the same",
+        id="the letter of a long option",
+    ),
+    pytest.param(
+        deny(argv=["kubectl", "get", "secrets"], match=["kubectl get secrets"]),
+        "no",
+        "does not hit `kubectl get secret`, which the program takes for the same",
+        id="another name of a resource",
+    ),
+    pytest.param(
+        deny(argv=["kubectl"], flags=["--namespace=prod"], match=["kubectl --namespace prod get x"]),
+        "no",
+        "does not hit `kubectl -n=prod`, which the program takes for the same",
+        id="the letter of an option with a value",
+    ),
+    pytest.param(
+        deny(argv=["docker", "rm"], match=["docker rm x"]),
+        "no",
+        "does not hit `docker container rm`, which the program takes for the same",
+        id="a subcommand in two words",
+    ),
     # --- says nothing new
     pytest.param(
         auto(argv=[["ls", "cat"], "..."], flags=["-l", "-a"])
@@ -194,6 +219,12 @@ def test_likely_mistake_is_warned_of_once(text: str, warned: str, problem: str) 
 
 
 QUIET = [
+    pytest.param(
+        deny(argv=["kubectl", "get", ["secret*"]], match=["kubectl get secrets"])
+        + rule("force", "deny", argv=["git", "push"], flags=["-f"], match=["git push -f"])
+        + rule("long", "deny", argv=["git", "push"], flags=["--force"], match=["git push --force"]),
+        id="each spelling is hit, by this rule or another",
+    ),
     pytest.param(auto(argv=["ls", "..."], flags=["-l"]), id="a program without subcommands"),
     pytest.param(auto(argv=["git", ["status", "log"], "..."]), id="subcommands that are named"),
     pytest.param(auto(argv=["git"]), id="a program with subcommands by itself"),
@@ -204,7 +235,7 @@ QUIET = [
     pytest.param(DENY_PUSH + auto(argv=["git", "pull"]), id="other words"),
     pytest.param(DENY_PUSH + auto(argv=["git", ["push", "pull"]]), id="only one alternative is denied"),
     pytest.param(
-        deny(argv=["git", "push"], flags=["-f"], match=["git push -f"]) + auto(argv=["git", "push", "..."]),
+        deny(argv=["git", "push"], flags=["-f", "--force"], match=["git push -f"]) + auto(argv=["git", "push", "..."]),
         id="a deny rule that needs an option",
     ),
     pytest.param(
