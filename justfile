@@ -23,6 +23,11 @@ screens:
     RENEW_SCREENS=1 .venv/bin/python -m pytest -q tests/terminal/test_screens.py
     git diff --stat tests/terminal/screens
 
+# Make the site in build/site; `just site serve` shows it and builds it anew when mkdocs.yml changes.
+site command="build --strict --clean":
+    .venv/bin/python docs/site.py
+    .venv/bin/zensical {{command}}
+
 # Run everything that must pass before a change is merged.
 all:
     .ci/run
