@@ -50,7 +50,7 @@ def answered(question: dict[str, Any], asking: socket.socket) -> str | None:
         return "no"  # nobody could read all of it on a phone
     label = "Yes, destroy" if call["destroys"] else "Yes"
     actions = [button(label, f"yes {code}"), button("No", f"no {code}")]
-    fetch("", {"topic": TOPIC, "title": "harness asks", "message": text, "actions": actions})
+    fetch("", {"topic": TOPIC, "title": f"{question['agent']} asks", "message": text, "actions": actions})
     while not select.select([asking], [], [], POLL_SECONDS)[0]:
         for line in fetch(f"{ANSWERS}/json?poll=1&since={began}").splitlines():
             word, _, said = str(json.loads(line).get("message")).partition(" ")

@@ -68,8 +68,8 @@ class HookParts(Record):
     """Notes the head of a log. The flag says whether the log is closed."""
     grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
     """Returns the grants in a workspace, and the store for more."""
-    ask: Callable[[AskedCall], Approval]
-    """Asks the user about a call if the agent itself cannot."""
+    ask: Callable[[AskedCall, Policy], Approval]
+    """Asks the user about a call under a policy if the agent itself cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
     """Quoted command line of the program that runs a ticket. Empty if calls are not rewritten."""

@@ -99,7 +99,7 @@ class WaitingList:
 
     def ask(self, asked_call: AskedCall) -> Approval:
         """Ask the listening process and return its answer, or NOBODY if none listens in time. Raises OSError."""
-        question = self.put(replace(asked_call, offer=lambda: _without_programs(asked_call.offer())))
+        question = self.put(replace(asked_call, offer=lambda: without_programs(asked_call.offer())))
         if isinstance(question, str):
             return nobody(question, may_retry=question is NOT_YET)
         with self._clock_stopped():
@@ -360,7 +360,7 @@ def _remove(place: str, away: str) -> None:
         pass
 
 
-def _without_programs(offer: Offer | str) -> Offer | str:
+def without_programs(offer: Offer | str) -> Offer | str:
     """Remove grants for a program with any words from the offer, for the reason in NO_PROGRAMS."""
     if isinstance(offer, str):
         return offer

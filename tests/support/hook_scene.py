@@ -72,7 +72,7 @@ class HookScene:
             new_log=lambda workspace: str(self.logs / f"{len(list(self.logs.iterdir()))}.jsonl"),
             note_head=_no_heads,
             grants_at=lambda workspace: ((), None),
-            ask=lambda asked: approver(asked.action, asked.verdict),
+            ask=lambda asked, policy: approver(asked.action, asked.verdict),
             advise=advise,
             runner=runner,
             host_fields=dict,

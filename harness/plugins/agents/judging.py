@@ -269,7 +269,8 @@ class JudgedCall:
                 offer=lambda: gate.grants.offer(action, verdict),
                 is_attended=is_attended(self._parts.environment, self._parts.process or os.getpid()),
                 has_waited=self._session.has_waited,
-            )
+            ),
+            gate.policy,
         )
         self._session.has_waited = approval.may_retry
         return approval

@@ -16,7 +16,7 @@ from harness.process.environment import child_environment, program_outside
 from harness.record import Record
 from harness.session.approver.approver_declaration import ApproverDeclaration
 from harness.session.approver.outside_program import AskedProgram
-from harness.session.approver.outside_question import MOST_QUESTION_BYTES, TOO_LARGE, question_of
+from harness.session.approver.outside_question import MOST_QUESTION_BYTES, OWN, TOO_LARGE, question_of
 from harness.session.approver.outside_socket import AskedSocket
 from harness.session.approver.standing_question import StandingQuestion
 
@@ -82,13 +82,15 @@ class ConfiguredApprover:
         redact: Callable[[str], str],
         confinement: Callable[[str, Effects], str],
         offer: Callable[[Action, Verdict], Offer | str],
+        agent: str = OWN,
     ) -> None:
-        """Keep the approver and its callbacks.
+        """Keep the approver and its callbacks. `agent` is the asking agent.
 
         `session` returns the ID of the current session, `redact` masks secrets, `confinement` and `offer` are those of
         TerminalApprover.
         """
         self._approver = approver
+        self._agent = agent
         self._session = session
         self._redact = redact
         self._confinement = confinement
@@ -100,6 +102,7 @@ class ConfiguredApprover:
         question = question_of(
             action,
             verdict,
+            agent=self._agent,
             session=self._session(),
             workspace=approver.workspace,
             confinement=action.confinement or self._confinement(action.tool, verdict.effects),

@@ -9,12 +9,10 @@ from harness.gate.approval import Approval
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
+from harness.session.approver.outside_question import OWN
 from harness.session.approver.standing_question import StandingQuestion, Watched
 from harness.session.asked_call import AskedCall
 from harness.session.waiting import LOOK_SECONDS, ListedQuestion, WaitingList
-
-OWN = "harness"
-"""Name of the asking agent in such a question."""
 
 
 class ListedApprover:

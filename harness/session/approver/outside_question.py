@@ -24,6 +24,8 @@ from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
 
 VERSION = 1
+OWN = "harness"
+"""Name of the asking agent in a question of a session of ours."""
 MOST_QUESTION_BYTES = 4_000_000
 MOST_ANSWER_BYTES = 20_000
 """Maximum bytes of an answer, with its line end."""
@@ -67,6 +69,7 @@ def question_of(
     action: Action,
     verdict: Verdict,
     *,
+    agent: str,
     session: str,
     workspace: str,
     confinement: str,
@@ -75,14 +78,14 @@ def question_of(
     redact: Callable[[str], str],
     clock: Callable[[], float] = time.time,
 ) -> OutsideQuestion:
-    """Return the question about a judged call, with secrets masked."""
+    """Return the question about a judged call of a session of `agent`, with secrets masked."""
     call_fields = judged_fields(action, verdict, redact)
     choices = () if isinstance(offer, str) else offer.choices
     now = clock()
     fields: dict[str, JsonValue] = {
         "harness_approver": VERSION,
         "id": os.urandom(16).hex(),
-        "agent": "harness",
+        "agent": agent,
         "session": session,
         "workspace": workspace,
         "asked": _stamp(now),

@@ -51,7 +51,7 @@ def declared_hooks(state: State, workspace: str, environment: Mapping[str, str])
     Raises UsageError for an invalid file.
     """
     files = (state.config_file, os.path.join(workspace, PROJECT_CONFIG))
-    if not any(_may_declare_hooks(file) for file in files):
+    if not any(may_declare(file, b"hook") for file in files):
         return ()
     from harness.session.config.config_file import load_config
     from harness.session.extensions.extensions_here import extensions_here
@@ -61,9 +61,9 @@ def declared_hooks(state: State, workspace: str, environment: Mapping[str, str])
     return tuple(hook for hook in declared if hook.event is CheckEvent.BEFORE_CALL)
 
 
-def _may_declare_hooks(file: str) -> bool:
-    """Return whether a file must be parsed: it exists and contains `hook`, or an escape that could spell its letters."""
+def may_declare(file: str, word: bytes) -> bool:
+    """Return whether a file must be parsed: it exists and contains `word`, or an escape that could spell its letters."""
     if not os.path.lexists(file):
         return False
     data = read_small(file, _MOST_BYTES)
-    return data is None or b"hook" in data or b"\\u" in data.lower()
+    return data is None or word in data or b"\\u" in data.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from process_scene import wait_until
 from program import Done, Program
+from repl_scene import write_config
 from rows import all_rows
 from screen_scene import CTRL_C, END, ENTER, ESC, PlayedTerminal, paste
 
@@ -326,3 +328,60 @@ def test_approve_needs_a_terminal(program: Program) -> None:
     refused = hook(program).end()
     assert refused.code == 2
     assert "nobody is there to ask: the person can start `harness approve` in another terminal" in refused.err
+
+
+APPROVER = """
+import json, sys
+question = json.loads(sys.stdin.readline())
+open(WHERE, "w").write(json.dumps([question[name] for name in ("agent", "session", "workspace")]))
+answer = {"id": question["id"], "sha256": question["sha256"], "answer": "yes", "by": "ann"}
+"""
+
+
+def approver(program: Program, script: str, folder: Path) -> None:
+    """Configure an approver outside that is a program in `folder`."""
+    path = folder / "approver.py"
+    path.write_text(APPROVER.replace("WHERE", repr(str(program.home / "asked.json"))) + script)
+    write_config(program, f"[approver]\ncommand = {json.dumps([sys.executable, '-I', '-S', str(path)])}\n")
+
+
+@all_rows(
+    "script, code, log, told",
+    [
+        ("print(json.dumps(answer))", 0, ("yes", "approver", ""), ""),
+        ("print(json.dumps({**answer, 'answer': 'no', 'words': 'x'}))", 2, ("no", "approver", "x"), 'approver (ann): "x"'),
+        ("", 2, ("nobody", "nobody", "from the approver's program: the answer is empty"), "the answer is empty"),
+    ],
+    fresh=True,
+)  # fmt: skip
+def test_configured_approver_answers_the_agent(
+    program: Program, script: str, code: int, log: tuple[object, ...], told: str
+) -> None:
+    approver(program, script, program.home)
+    done = hook(program).end()
+    assert (done.code, told in done.err) == (code, True), done
+    assert answers(program) == [log]
+    asked = json.loads((program.home / "asked.json").read_text())
+    assert asked == ["Codex CLI", "0198-session", str(program.workspace)]
+
+
+def test_harness_approve_goes_before_the_configured_approver(program: Program) -> None:
+    approver(program, "print(json.dumps(answer))", program.home)
+    with listening(program) as terminal:
+        asking = hook(program)
+        press(terminal, ["n"])
+        assert asking.end().code == 2
+    assert answers(program) == [("no", "person", "")]
+    assert not (program.home / "asked.json").exists()
+
+
+def test_approver_that_a_call_could_write_is_not_asked(program: Program) -> None:
+    approver(program, "print(json.dumps(answer))", program.workspace)
+    done = hook(program).end()
+    assert (done.code, "move it elsewhere" in done.err) == (2, True), done
+
+
+def test_no_call_of_an_agent_may_write_the_approver(program: Program) -> None:
+    approver(program, "print(json.dumps(answer))", program.home)
+    done = hook(program, f"echo > {program.home}/approver.py").end()
+    assert (done.code, answers(program)) == (2, [])

@@ -27,6 +27,7 @@ from harness.plugins.agents.event import EventError, HookEvent, When
 from harness.plugins.agents.guarded_agent import HookAnswer, agent_named
 from harness.plugins.agents.judging import workspace_of
 from harness.policy.loader import load_policy
+from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import enforces, probe
@@ -518,7 +519,7 @@ def test_incompletely_shown_call_does_not_count_as_shown(tool: str, arguments: d
 def test_session_grants_add_up(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def granted(call: AskedCall) -> Approval:
+    def granted(call: AskedCall, policy: Policy) -> Approval:
         asked.append(call.action.text)
         offer = call.offer()
         assert not isinstance(offer, str)

@@ -34,6 +34,7 @@ def put(about: Asked) -> OutsideQuestion:
     return question_of(
         about.action,
         about.verdict,
+        agent="harness",
         session="0123456789ab",
         workspace="/w",
         confinement="kernel",

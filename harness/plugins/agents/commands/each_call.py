@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import harness
@@ -160,14 +161,6 @@ def hook_parts(
         if closed or log.count < 8:
             state.record_head(log, closed=closed)
 
-    def policy_at(workspace: Workspace, sha256: str) -> Policy:
-        from harness.session.policies import assemble
-
-        policy = assemble(state, workspace.root, names=policies, fallback="default", examples=False)
-        return (
-            policy if policy.sha256 == sha256 else assemble(state, workspace.root, names=policies, fallback="default")
-        )
-
     def host_fields() -> Mapping[str, JsonValue]:
         from harness.session.session_log import who_and_where
 
@@ -179,12 +172,12 @@ def hook_parts(
         grant_store = KeptGrants(state.grants, state.name_of(workspace), workspace)
         return grant_store.read().grants, grant_store
 
-    def ask(call: AskedCall) -> Approval:
-        from harness.session.waiting import UNHEARD_SECONDS, WaitingList
+    def ask(call: AskedCall, policy: Policy) -> Approval:
+        from harness.session.approver.approver_here import ask_here
 
-        seconds = (0.0 if call.has_waited else UNHEARD_SECONDS) if call.is_attended else None
-        waiting_list = WaitingList(state.waiting, unheard_seconds=seconds, clock_stopped=clock_stopped, sleep=pause)
-        return waiting_list.ask(call)
+        return ask_here(
+            call, policy, state, environment, redact=redactor.redact, clock_stopped=clock_stopped, sleep=pause
+        )
 
     def stops_unjudged(workspace: str) -> bool:
         from harness.session.config.config_file import load_config  # only after such a call
@@ -209,7 +202,7 @@ def hook_parts(
         redactor=redactor,
         images=BeforeImages(state.before_images),
         hidden=state.guarded,
-        policy_at=policy_at,
+        policy_at=partial(_policy_at, state, policies, environment),
         new_log=state.new_log_path,
         note_head=note_head,
         grants_at=grants_at,
@@ -224,6 +217,23 @@ def hook_parts(
         process=process,
         **({"policy_name": " and ".join(policies)} if policies else {}),
     )
+
+
+def _policy_at(
+    state: State, policies: Sequence[str] | None, environment: Mapping[str, str], workspace: Workspace, sha256: str
+) -> Policy:
+    """Return the policy in force; see `HookParts.policy_at`. Under it, no call may write the user's approver."""
+    from harness.session.extensions.hooks_here import may_declare
+    from harness.session.policies import assemble
+
+    policy = assemble(state, workspace.root, names=policies, fallback="default", examples=False)
+    if policy.sha256 != sha256:
+        policy = assemble(state, workspace.root, names=policies, fallback="default")
+    if not may_declare(state.config_file, b"approver"):
+        return policy
+    from harness.session.approver.approver_here import guarding_approver
+
+    return guarding_approver(policy, state, workspace.root, environment)
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:

@@ -24,9 +24,12 @@ from harness.plugins.agents.settings_file import (
     settings_path,
     write,
 )
+from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
+from harness.session.policies import load_named
 from harness.session.state import current_folder
+from harness.session.trust import is_wanted
 from harness.terminal.console import Console, FinishedOutput, complain, look_from
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -128,8 +131,6 @@ def _policies(policies: Sequence[str] | None) -> list[str]:
     """Return the values of `--policy` with absolute paths. Raises PolicyError for an invalid policy."""
     if policies is None:
         return []
-    from harness.session.policies import load_named
-
     load_named(policies)
     return [os.path.abspath(name) if os.path.exists(name) else name for name in policies]
 
@@ -151,7 +152,6 @@ def _is_confirmed(
         if not arguments.yes:
             complain("the settings were not changed, since there is no terminal to ask at; use --yes")
         return bool(arguments.yes)
-    from harness.session.config.settings import settings_from
     from harness.terminal.approver import TerminalApprover
     from harness.terminal.screen import Screen
 
@@ -161,8 +161,6 @@ def _is_confirmed(
     screen.diff(diff, change.path)
     if arguments.yes:
         return True
-    from harness.session.trust import is_wanted
-
     seconds = settings.dead_seconds.value
     ask = TerminalApprover(screen, Interrupt(), lambda *_: "", environment=environment, dead_seconds=seconds)
     summary = f"write {visible_line(change.path, 1_000)}" if change.after is not None else f"remove {change.path}"
