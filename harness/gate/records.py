@@ -376,6 +376,8 @@ def policy_fields(policy: Policy) -> dict[str, JsonValue]:
             "sha256": source.sha256,
             "trusted": source.trusted,
             "text": source.content.decode("utf-8", "replace"),  # complete, so that audits need not find the file
+            **({"extends": [*source.extends]} if source.extends else {}),
+            **({"root": source.root} if source.root else {}),
         }
         for source in policy.sources
     ]

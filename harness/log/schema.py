@@ -324,7 +324,15 @@ OPEN_KINDS = frozenset(("session_started",))
 """Kinds of record that may have further fields: a program that starts a session may record more about it."""
 
 _PARTS: Mapping[str, Mapping[str, str]] = {
-    "policy_file": {"layer": "text", "path": "text", "sha256": "digest", "trusted": "flag", "text?": "text"},
+    "policy_file": {
+        "layer": "text",
+        "path": "text",
+        "sha256": "digest",
+        "trusted": "flag",
+        "text?": "text",
+        "extends?": "list of text",
+        "root?": "text",
+    },
     "origin": {"session?": "text", "log?": "text", "records?": "count", "head?": "text", "how?": "text"},
     "asked": {
         "question": "text",

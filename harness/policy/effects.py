@@ -206,9 +206,9 @@ def place_problem(place: str) -> str:
 def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], Reach]:
     """Return the places and hosts that a rule grants, limited to those that every other file allows.
 
-    A rule overrides the [sandbox] of its own file, but not that of other files.
+    A rule overrides the [sandbox] of its own file and of the files together with it, but not that of other files.
     """
-    other_tables = [table for table in tables if table.origin.file != rule.origin.file]
+    other_tables = [table for table in tables if table.origin.unit != rule.origin.unit]
     lists = [table.write for table in other_tables if table.write is not None]
     write = tuple(entry for entry in rule.opens.write if _is_in_all(entry, lists))
     return write, _reach_in(rule.opens.reach, other_tables)

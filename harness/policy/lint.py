@@ -49,12 +49,15 @@ class PolicyWarning(Record):
 
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
-    """Return the warnings about a loaded policy: first about [tools], then about each rule in order."""
+    """Return the warnings about a loaded policy: first about [tools], then about each rule in order.
+
+    A file that it extends is compared with it, but has its own check.
+    """
     problems_found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
     without_match = {(source.path, name) for source in policy.sources for name in source.without_match}
-    for rule in policy.rules:
+    for rule in sorted(policy.rules, key=lambda rule: not rule.origin.root):  # those of extended files first
         twin = first.setdefault(_meaning(rule), rule)
         problems = [
             *_reach(policy, rule, twin, strict),
@@ -67,7 +70,7 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
         if rule.decision is not Decision.AUTO and shows_nothing and _is_about_parts(rule):
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         problems_found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
-    return tuple(problems_found)
+    return tuple(warning for warning in problems_found if not warning.origin.root)
 
 
 def _is_about_parts(rule: Rule) -> bool:
@@ -76,14 +79,19 @@ def _is_about_parts(rule: Rule) -> bool:
 
 
 def _tools(policy: Policy) -> Iterator[PolicyWarning]:
-    """Yield the gaps and useless entries in each file's [tools].
+    """Yield the gaps and useless entries in the [tools] of each named file and those that it extends.
 
     Gaps are reported only for a file that sets a tool to auto. Other files only tighten the policy.
     """
-    for file in dict.fromkeys(default.origin.file for default in policy.defaults):
-        stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
-        first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
-        named_tools = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
+    for unit in dict.fromkeys(default.origin.unit for default in policy.defaults):
+        defaults = [default for default in policy.defaults if default.origin.unit == unit]
+        stated = {default.tool: default for default in sorted(defaults, key=lambda default: default.strictness)}
+        for default in defaults:
+            if default.strictness < (strictest := stated[default.tool]).strictness:
+                problem = f"{default.tool} says nothing: a stricter line counts ({strictest.origin})"
+                yield PolicyWarning(rule="", origin=default.origin, problem=problem)
+        first = min((default.origin for default in stated.values()), key=lambda origin: (origin.root, origin.line))
+        named_tools = {tool for rule in policy.rules if rule.origin.unit == unit for tool in rule.tools}
         missing = [tool for tool in SHIPPED_TOOLS if tool not in stated and tool not in named_tools]
         opens = any(default.decision is Decision.AUTO for default in stated.values())
         if opens and missing and "default" not in stated:
@@ -178,7 +186,8 @@ def _same_default(policy: Policy, rule: Rule) -> str:
 
     An auto rule is useless if all its tools are auto by default.
     """
-    defaults_by_tool = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
+    defaults = sorted(policy.defaults, key=lambda default: default.strictness)
+    defaults_by_tool = {default.tool: default for default in defaults if default.layer is rule.layer}
     if defaults_by_tool.pop(UNCOVERED, None) and rule.argv is not None:
         return ""  # commands without a model are not auto by default
     tools = rule.tools or (_COMMANDS if rule.argv is not None else (*defaults_by_tool, "default"))

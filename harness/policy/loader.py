@@ -1,7 +1,7 @@
-"""The loader: turns a policy file (TOML) into a `Policy`. It checks every key and every rule's examples.
+"""The loader: turns a policy file (TOML) and those that it extends into a `Policy`. It checks keys and examples.
 
 A file with anything unknown is rejected: PolicyError names the file, the line, the key and the nearest known word. Only
-`load_policy` reads a file.
+`load_policy` reads files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from harness.actions import Decision
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.effects import DEFAULT_HIDE, DEFAULT_WRITE, SandboxTable, place_problem
+from harness.policy.extended import Find, PolicyFile, PolicyText, text_and_table, with_extended
 from harness.policy.hosts import host_patterns
+from harness.policy.lists import Lists
 from harness.policy.matcher import Examples, RuleKeys
 from harness.policy.matchers import MATCHERS, read_matchers
 from harness.policy.policy import Policy, PolicySource
@@ -25,12 +27,12 @@ from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault
 from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
-from harness.text.toml_places import key_lines, read_toml
+from harness.text.toml_places import key_lines
 from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 Table: TypeAlias = Mapping[str, object]
 
-TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
+TOP_KEYS = ("version", "name", "extends", "lists", "tools", "unattended", "limits", "sandbox", "rule")
 EXAMPLE_KEYS = ("match", "not_match")
 RULE_KEYS = (
     "id", "decision", *(key for kind in MATCHERS for key in kind.keys), "write", "network", "reason", "hint", *EXAMPLE_KEYS
@@ -51,6 +53,8 @@ MAX_POLICY_BYTES = 1_000_000
 
 SHIPPED = ("default", "ci", "workspace", "readonly", "demo")
 """Names of the shipped policies."""
+PACKS = ("python", "node", "go", "rust", "java", "terraform", "kubernetes", "data")
+"""Names of the shipped packs: rules for one kind of project, to be extended together with a policy."""
 
 
 def shipped_policy_path(name: str) -> str:
@@ -66,48 +70,103 @@ def shipped_policy_path(name: str) -> str:
 def load_policy(
     path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
 ) -> Policy:
-    """Return the policy in the TOML file at `path`, or the shipped policy of that name (one of SHIPPED).
+    """Return the policy in the TOML file at `path`, or the shipped policy of that name, with the files it extends.
 
-    A name in SHIPPED is the shipped policy even if the current folder has a file of that name. `extra_tools` are
+    A name in SHIPPED or PACKS is the shipped file even if the current folder has a file of that name. `extra_tools` are
     further tools that the file may mention. Without `examples`, the examples of its rules are not checked: for a caller
-    who knows from the digest that they were checked before.
+    who knows from the digest that they were checked before. Those of shipped files that it extends are never checked.
 
     Raises PolicyError, whose text names file, line and key, if any part is invalid.
     """
-    if path in SHIPPED:
+    names = (*SHIPPED, *PACKS)
+    if path in names:
         path = shipped_policy_path(path)
-    elif "/" not in path and not path.endswith(".toml") and not os.path.lexists(path):
-        raise PolicyError(f"unknown policy {path!r}: neither a file nor a shipped policy{nearest(path, SHIPPED)}")
+    elif _is_bare(path) and not os.path.lexists(path):
+        raise PolicyError(f"unknown policy {path!r}: neither a file nor a shipped policy{nearest(path, names)}")
+    try:
+        content = _content(path)
+    except ValueError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    written = [path]
+
+    def find(name: str, file: str) -> PolicyText:
+        if name in names:
+            path = shipped_policy_path(name)
+            return PolicyText(path=path, content=_content(path))
+        path = os.path.join(os.path.dirname(file), name)
+        if _is_bare(name):
+            raise ValueError(f"is neither a file (*.toml) nor a shipped policy{nearest(name, names)}")
+        written.append(path)
+        return PolicyText(path=os.path.realpath(path), content=_content(path))
+
+    files = with_extended(path, content, find)
+    policy = _parsed_once(files, layer, tuple(extra_tools), examples)
+    # A link is guarded, too: another file in its place would be another policy.
+    return policy.guarding(*(guarded for name in written for guarded in (os.path.realpath(name), _entry(name))))
+
+
+def _is_bare(name: str) -> bool:
+    """Return whether a text can only be the name of a shipped policy, not a path."""
+    return "/" not in name and not name.endswith(".toml")
+
+
+def _entry(path: str) -> str:
+    """Return the path of a folder's entry, with the links in the folder's path followed, but not the entry itself."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _content(path: str) -> bytes:
+    """Return the content of a policy file. Raises ValueError."""
     try:
         data = read_regular(path, MAX_POLICY_BYTES + 1)
     except OSError as error:
-        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {error.strerror}") from None
     if len(data) > MAX_POLICY_BYTES:
-        raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
-    policy = _parsed(data, path, layer, tuple(extra_tools), examples)
-    return policy.guarding(os.path.realpath(path))
+        raise ValueError(f"is larger than {MAX_POLICY_BYTES} bytes")
+    return data
 
 
 def parse_policy(
-    data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
+    data: bytes,
+    file: str,
+    *,
+    layer: Layer = Layer.FILE,
+    extra_tools: Sequence[str] = (),
+    examples: bool = True,
+    find: Find | None = None,
 ) -> Policy:
     """Return the policy in `data` (TOML in UTF-8). `file` is its name in messages. Pure.
 
+    `find` returns the files that it extends. Without `find` it cannot extend any.
+
     Raises PolicyError like `load_policy`.
     """
-    try:
-        text, table = read_toml(data)
-    except ValueError as error:
-        raise PolicyError(f"{file}: {error}") from None
-    source = PolicySource(layer=layer, path=file, content=data)
-    tools = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *extra_tools)
-    return _Loader(file, key_lines(text), layer, tools, examples).policy(table, source)
+    return _parsed(with_extended(file, data, find), layer, tuple(extra_tools), examples)
 
 
-@lru_cache(maxsize=16)
-def _parsed(data: bytes, file: str, layer: Layer, extra_tools: tuple[str, ...], examples: bool) -> Policy:
-    """Return `parse_policy` of a file that a process may load many times. The content is a part of the key."""
-    return parse_policy(data, file, layer=layer, extra_tools=extra_tools, examples=examples)
+def _parsed(files: tuple[PolicyFile, ...], layer: Layer, extra_tools: tuple[str, ...], examples: bool) -> Policy:
+    """Return the policy of a file, the first of `files`, and of those that it extends."""
+    shipped = os.path.dirname(shipped_policy_path(SHIPPED[0]))
+    root = files[0].path
+    policies: list[Policy] = []
+    lists: dict[str, Lists] = {}
+    for file in reversed(files):  # a file comes after those that extend it
+        loader = _Loader(
+            file,
+            layer,
+            (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *extra_tools),
+            examples=examples and (file.path == root or os.path.dirname(file.path) != shipped),
+            root="" if file.path == root else root,
+        )
+        loader.lists = lists[file.path] = loader.named_lists([lists[path] for path in file.extends])
+        policies.append(loader.policy())
+    policies.reverse()
+    return replace(combine(policies), name=policies[0].name)
+
+
+_parsed_once = lru_cache(maxsize=16)(_parsed)
+"""`_parsed` for files that a process may load many times. Their contents are a part of the key."""
 
 
 def combine(policies: Sequence[Policy]) -> Policy:
@@ -120,9 +179,9 @@ def combine(policies: Sequence[Policy]) -> Policy:
         raise PolicyError("no policy was given")
     if len(policies) == 1:
         return policies[0]
-    rules_by_id: dict[tuple[Layer, str, str], Rule] = {}
+    rules_by_id: dict[tuple[Layer, str, str, str], Rule] = {}
     for rule in (rule for policy in policies for rule in policy.rules):
-        other = rules_by_id.setdefault((rule.layer, rule.origin.file, rule.id), rule)
+        other = rules_by_id.setdefault((rule.layer, rule.origin.unit, rule.origin.file, rule.id), rule)
         if other is not rule:
             raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
     return Policy(
@@ -160,21 +219,18 @@ def _default_words(tool: str) -> Mapping[str, Decision]:
 class _Loader:
     """The loading of one file, with the facts for error messages."""
 
-    def __init__(
-        self,
-        file: str,
-        lines: Mapping[tuple[str, int, str], int],
-        layer: Layer,
-        tools: Sequence[str],
-        examples: bool,
-    ) -> None:
-        self.file = file
-        self.lines = lines
+    def __init__(self, file: PolicyFile, layer: Layer, tools: Sequence[str], *, examples: bool, root: str) -> None:
+        self.source = PolicySource(layer=layer, path=file.path, content=file.content, extends=file.extends, root=root)
+        self.file = file.path
+        text, self.top = text_and_table(PolicyText(path=file.path, content=file.content))
+        self.lines: Mapping[tuple[str, int, str], int] = key_lines(text)
         self.layer = layer
         self.tools = tools
         self.examples = examples
+        self.lists = Lists()
 
-    def policy(self, table: Table, source: PolicySource) -> Policy:
+    def policy(self) -> Policy:
+        table = self.top
         self.check_keys(table, TOP_KEYS, "", 0)
         version = table.get("version")
         if type(version) is not int or version != 1:
@@ -193,10 +249,25 @@ class _Loader:
             defaults=self.defaults(self.table(table, "tools")),
             limits=self.limits(self.table(table, "limits")),
             unattended=self.unattended(unattended),
-            sources=(replace(source, without_match=without_match),),
+            sources=(replace(self.source, without_match=without_match),),
             readers=self.readers(self.table(table, "tools")),
             sandbox_tables=self.sandbox_tables(table),
         )
+
+    def named_lists(self, extended: Sequence[Lists]) -> Lists:
+        """Return the lists that the file's rules can name."""
+        table = self.table(self.top, "lists")
+        lists = Lists({name: self.strings(table, name, 0, "lists") for name in table}, extended)
+        for name in table:
+            try:
+                lists.settle(name)
+            except ValueError as error:
+                self.fail("lists", 0, name, str(error))
+        return lists
+
+    def origin(self, table: str, index: int, key: str) -> Origin:
+        """Return the place of a key, as `line` finds it."""
+        return Origin(file=self.file, line=self.line(table, index, key), root=self.source.root)
 
     def line(self, table: str, index: int, key: str) -> int:
         """Return the line of a key. If unknown, the line of its table, or of the table written as a value."""
@@ -272,7 +343,7 @@ class _Loader:
         network = table.get("network")
         return (
             SandboxTable(
-                origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
+                origin=self.origin("sandbox", 0, "required"),
                 layer=self.layer,
                 required=bool(self.value(table, "required", "flag", "sandbox")),
                 network=None if isinstance(network, list) else self.value(table, "network", "flag", "sandbox"),
@@ -295,8 +366,7 @@ class _Loader:
         if "readers" not in table:
             return ()
         on = bool(self.value(table, "readers", "flag", "tools"))
-        origin = Origin(file=self.file, line=self.line("tools", 0, "readers"))
-        return (Readers(on=on, origin=origin, layer=self.layer),)
+        return (Readers(on=on, origin=self.origin("tools", 0, "readers"), layer=self.layer),)
 
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
         self.check_keys([key for key in table if not is_from_outside(key)], (*self.tools, *TOOLS_KEYS), "tools", 0)
@@ -305,7 +375,7 @@ class _Loader:
                 tool=tool,
                 decision=self.decision(value, "tools", 0, tool, _default_words(tool)),
                 in_walls=value == WALLS,
-                origin=Origin(file=self.file, line=self.line("tools", 0, tool)),
+                origin=self.origin("tools", 0, tool),
                 layer=self.layer,
             )
             for tool, value in table.items()
@@ -354,6 +424,7 @@ class _Loader:
 
     def rule(self, table: Table, index: int) -> Rule:
         self.check_keys(table, RULE_KEYS, "rule", index)
+        table = {key: self.with_lists(key, value, index) for key, value in table.items()}
         for required in ("id", "decision"):
             if required not in table:
                 self.fail("rule", index, "", f"has no {required}")
@@ -369,7 +440,7 @@ class _Loader:
         rule = Rule(
             id=keys.text("id"),
             decision=decision,
-            origin=Origin(file=self.file, line=self.line("rule", index, "")),
+            origin=self.origin("rule", index, ""),
             layer=self.layer,
             matchers=tuple(read_matchers(keys)),
             opens=self.opens(table, index, in_walls="walls" in keys),
@@ -382,6 +453,13 @@ class _Loader:
         if self.examples:
             self.run_examples(rule, keys)
         return rule
+
+    def with_lists(self, key: str, value: object, index: int) -> object:
+        """Return a rule's value with its named lists in place."""
+        try:
+            return self.lists.value(key, value)
+        except ValueError as error:
+            self.fail("rule", index, key, str(error))
 
     def opens(self, table: Table, index: int, *, in_walls: bool) -> Opens:
         """Return a rule's grants to the commands that it covers. The workspace walls include the workspace."""

@@ -21,6 +21,10 @@ class PolicySource(Record):
     content: bytes
     trusted: bool = True
     """Whether its auto rules count."""
+    extends: tuple[str, ...] = ()
+    """The paths of the files that it extends, in the order of its key `extends`."""
+    root: str = ""
+    """The named file that extends this one. Empty for a file that was named itself."""
     without_match: frozenset[str] = frozenset()
     """The IDs of its rules without `match` examples."""
 

@@ -54,6 +54,13 @@ class Origin(Record):
 
     file: str
     line: int
+    root: str = ""
+    """The named file that extends this one. Empty for a file that was named itself."""
+
+    @property
+    def unit(self) -> str:
+        """The file that was named. It and the files that it extends decide as one."""
+        return self.root or self.file
 
     def __str__(self) -> str:
         """Return `file:line`."""

@@ -35,6 +35,11 @@ class ToolDefault(Record):
     """Whether the default does not apply to tools that can only read, as in plan mode."""
 
     @property
+    def strictness(self) -> tuple[Decision, bool]:
+        """A key to compare two defaults for the same tool."""
+        return self.decision, not self.in_walls
+
+    @property
     def subject(self) -> str:
         """The calls that the default decides, in words."""
         return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
@@ -62,23 +67,31 @@ class Readers(Record):
 
 
 def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:
-    """Return the default of each file for `tool`: by its name, by the longest matching `NAME*`, or `default`."""
-    by_file: dict[tuple[Layer, str], ToolDefault] = {}
+    """Return the default of each named file for `tool`: by its name, by the longest matching `NAME*`, or `default`.
+
+    A file and those that it extends count as one. If several of them have the same line, the strictest counts.
+    """
+    by_unit: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
-        key = (default.layer, default.origin.file)
-        if (is_named_exactly := is_named(tool, (default.tool,))) or default.tool == "default":
-            other = by_file.get(key)
-            if other is None or (
-                is_named_exactly and (other.tool == "default" or _says_more(default.tool, other.tool))
-            ):
-                by_file[key] = default
-    return [*by_file.values()]
+        key = (default.layer, default.origin.unit)
+        if default.tool == "default" or is_named(tool, (default.tool,)):
+            other = by_unit.get(key)
+            if other is None or _goes_before(default, other):
+                by_unit[key] = default
+    return [*by_unit.values()]
 
 
 def defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
     """Return the default of each file for `tool`. If no model covers the facet, also the `uncovered` of each file."""
     uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
     return [*stated_defaults(defaults, tool), *uncovered]
+
+
+def _goes_before(default: ToolDefault, other: ToolDefault) -> bool:
+    """Return whether, of two defaults of one unit for a tool, the first counts: it is more specific, or stricter."""
+    if default.tool == other.tool:
+        return default.strictness > other.strictness
+    return default.tool != "default" and (other.tool == "default" or _says_more(default.tool, other.tool))
 
 
 def _says_more(name: str, other: str) -> bool:

@@ -305,7 +305,7 @@ class _Judge:
         self._rules_on: dict[type[Facet], tuple[list[Rule], list[Rule]]] = {}
         """The strict rules and the auto rules that could match, by kind of facet."""
         self._defaults = policy.defaults
-        self._files = {source.path for source in policy.sources if source.layer is Layer.FILE}
+        self._files = {source.root or source.path for source in policy.sources if source.layer is Layer.FILE}
         if ToolUse in kinds and _only_reads(action):
             self._defaults = tuple(default for default in policy.defaults if not default.spares_reading)
 
@@ -555,7 +555,7 @@ class _Judge:
         reader_lines = self._policy.readers
         if not all(readers.on for readers in reader_lines):
             return None
-        if len(self._files) > 1 and not self._files <= {readers.origin.file for readers in reader_lines}:
+        if len(self._files) > 1 and not self._files <= {readers.origin.unit for readers in reader_lines}:
             return None
         floor = self._managed_floor(facet)
         return next((readers for readers in reader_lines if floor is None or readers.layer is Layer.MANAGED), None)
@@ -703,13 +703,13 @@ class _Judge:
         """
         if len(self._files) < 2 or any(rule.layer not in (Layer.FILE, Layer.SESSION) for rule in rules):
             return []
-        own_files = {rule.origin.file for rule in (*rules, *self._covering(facet))}
+        own_files = {rule.origin.unit for rule in (*rules, *self._covering(facet))}
         return [
             default
             for default in defaults_for(self._defaults, self._tool_of(facet), facet)
             if default.layer is Layer.FILE
             and default.decision is not Decision.AUTO
-            and default.origin.file not in own_files
+            and default.origin.unit not in own_files
         ]
 
     def _tool_of(self, facet: Facet) -> str:

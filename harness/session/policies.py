@@ -43,8 +43,10 @@ def assemble(
     """
     layers = []
     if os.path.lexists(MANAGED_POLICY):
-        _check_managed(MANAGED_POLICY)
-        layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
+        managed = load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples)
+        for source in managed.sources:
+            _check_managed(source.path)
+        layers.append(managed)
     if names is not None:
         layers.append(with_digest(load_named(names, examples=examples), pinned))
     elif pinned is not None:
@@ -121,13 +123,15 @@ def _project_policy(state: State, path: str, examples: bool) -> Policy:
 
 
 def _check_managed(path: str) -> None:
-    """Raise PolicyError for a managed policy that users other than root could have written."""
+    """Raise PolicyError for a file of the managed policy that users other than root could have written."""
     try:
         status = os.stat(path)
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
     if status.st_uid != 0 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PolicyError(f"{path}: the managed policy must belong to root and be writable by root alone")
+        raise PolicyError(
+            f"{path}: the managed policy, and each file that it extends, must belong to root and be writable by root alone"
+        )
 
 
 def describe(policy: Policy) -> str:
@@ -148,16 +152,23 @@ def source_name(source: PolicySource) -> str:
 def shipped_name(path: str) -> str:
     """Return the name of the shipped policy whose file is at `path`; empty for any other file."""
     folder, name = os.path.split(path)
-    return name.removesuffix(".toml") if folder == _shipped_folder() else ""
+    return name.removesuffix(".toml") if folder in _shipped_folders() else ""
 
 
 def without_shipped_folder(text: str) -> str:
     """Remove the folder of the shipped policies from a text, since users should not edit files there."""
-    return text.replace(f"{_shipped_folder()}/", "")
+    for folder in _shipped_folders():
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
-def _shipped_folder() -> str:
-    return os.path.dirname(shipped_policy_path(SHIPPED[0]))
+def _shipped_folders() -> tuple[str, str]:
+    """Return the folders of the policies that users choose, and of those that the program puts over them."""
+    return os.path.dirname(shipped_policy_path(SHIPPED[0])), os.path.dirname(_overlay_path(""))
+
+
+def _overlay_path(name: str) -> str:
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.toml")
 
 
 def home_of_rules(policy: Policy, state: State) -> str:
@@ -181,7 +192,7 @@ def with_plan_mode(policy: Policy) -> Policy:
     a refusal by default (see verdict.evaluate). Readers run and files are read only if `policy` permits it. For tools
     from outside that can only read, `policy` decides.
     """
-    return put_over(policy, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
+    return put_over(policy, load_policy(_overlay_path("plan"), layer=Layer.SHIPPED))
 
 
 def held_to_reading(policy: Policy) -> Policy:
@@ -189,7 +200,7 @@ def held_to_reading(policy: Policy) -> Policy:
 
     The INVARIANT of `with_plan_mode` applies.
     """
-    return put_over(policy, load_policy(shipped_policy_path("helper"), layer=Layer.SHIPPED))
+    return put_over(policy, load_policy(_overlay_path("helper"), layer=Layer.SHIPPED))
 
 
 def put_over(policy: Policy, overlay: Policy) -> Policy:

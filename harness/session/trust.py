@@ -16,6 +16,7 @@ from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import replace
 from harness.session.state import PROJECT_POLICY, State
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
@@ -97,6 +98,29 @@ def loosening(policy: Policy) -> tuple[str, ...]:
     The lines can be shown as they are; none contains a line break.
     """
     return tuple(visible_line(line, LINE) for line in (*_defaults(policy), *_sandboxes(policy), *_rules(policy)))
+
+
+def loosened_by(policy: Policy) -> tuple[str, ...]:
+    """Return lines like `loosening` about the parts of a file that loosen what the files that it extends say.
+
+    A confirm rule is one of them if a tool is refused by default. Empty for a file that extends none.
+    """
+    if len(policy.sources) == 1:
+        return ()
+    extended = [default for default in policy.defaults if default.origin.root]
+    auto_tools = {default.tool for default in extended if default.decision is Decision.AUTO}
+    part = replace(
+        policy,
+        rules=tuple(rule for rule in policy.rules if not rule.origin.root),
+        defaults=tuple(each for each in policy.defaults if not each.origin.root and each.tool not in auto_tools),
+        readers=() if any(each.origin.root for each in policy.readers) else policy.readers,
+        sandbox_tables=tuple(table for table in policy.sandbox_tables if not table.origin.root),
+    )
+    asking = [rule for rule in part.rules if rule.decision is Decision.CONFIRM]
+    if all(default.decision < Decision.DENY for default in extended):
+        asking = []
+    questions = (f"confirm  {rule.words()}  (rule {rule.label})" for rule in asking)
+    return (*loosening(part), *(visible_line(line, LINE) for line in questions))
 
 
 def _defaults(policy: Policy) -> Iterator[str]:

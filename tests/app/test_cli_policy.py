@@ -24,6 +24,7 @@ from harness.app.policy.explain import BY_WORD, EXIT_CODES
 from harness.app.policy.judged_call import CallReader
 from harness.app.policy.policy_command import WARNED
 from harness.app.policy.replay import CHANGED
+from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
@@ -32,7 +33,7 @@ from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.plugins.mcp.pins import PinFile, pins_folder
 from harness.plugins.mcp.tool_description import ToolDescription, described
-from harness.policy.loader import load_policy, parse_policy
+from harness.policy.loader import load_policy, parse_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.session.state import State
 from harness.tool_kinds import SHIPPED_TOOLS
@@ -595,6 +596,47 @@ def test_a_broken_project_policy_stops_the_run(program: Program, in_workspace: W
     assert (done.code, program.players[0].requests) == (2, [])
 
 
+def test_extended_files_are_recorded_judged_again_and_never_written(program: Program, in_workspace: Write) -> None:
+    in_workspace("team/base.toml", 'version = 1\n[lists]\nfree = ["touch"]\n[tools]\ndefault = "auto"\nbash = "deny"\n')
+    rule = '[[rule]]\nid = "t"\ndecision = "auto"\nargv = ["@free", "x"]\nwrite = ["."]\n'
+    own = in_workspace("own.toml", f'version = 1\nextends = ["team/base.toml", "readonly"]\n{rule}')
+    words = ("--policy", "own.toml", "--log", str(program.home / "x.jsonl"))
+    tries = call("bash", command="touch x"), call("bash", command="touch y"), call("read_file", path="own.toml")
+    url = program.serve(replies(Reply(calls=tries), Reply(text="done")))
+    assert program.run("run", "go", "--base-url", url, *words).code == 7
+    records = [json.loads(line) for line in (program.home / "x.jsonl").read_text().splitlines()]
+    base, shipped = str(program.workspace / "team" / "base.toml"), shipped_policy_path("readonly")
+    assert [
+        (file["path"], file.get("extends"), file.get("root"), file["sha256"]) for file in records[0]["policy_files"]
+    ] == [
+        ("own.toml", [base, shipped], None, digest_of(own.read_bytes())),
+        (shipped, None, "own.toml", digest_of(Path(shipped).read_bytes())),
+        (base, None, "own.toml", digest_of(Path(base).read_bytes())),
+    ]
+    assert [one["decision"] for one in records if one["kind"] == "decision"] == ["auto", "deny", "auto"]
+    assert program.run("policy", "check", "own.toml").out.splitlines()[1].startswith("  extends  shipped readonly: ")
+    own.write_text("version = 1\n")
+    again = program.run("audit", "verify", str(program.home / "x.jsonl"), "--redecide")
+    assert (again.code, "3 calls come out the same" in again.out) == (0, True), again.out
+    own.write_text(f'version = 1\nextends = ["team/base.toml"]\n{rule}')
+    attempt = call("write_file", path="team/base.toml", content="")
+    url = program.serve(replies(Reply(calls=(attempt,)), Reply(text="done")))
+    assert program.run("run", "go", "--base-url", url, *words[:2]).code == 3
+
+
+def test_trust_ends_when_an_extended_file_changes(program: Program, in_workspace: Write) -> None:
+    in_workspace(".harness/policy.toml", 'version = 1\nextends = ["team.toml"]\n')
+    team = in_workspace(
+        ".harness/team.toml", 'version = 1\n[[rule]]\nid = "t"\ndecision = "auto"\nargv = ["touch", "x"]\n'
+    )
+    explain = ("policy", "explain", "touch x")
+    assert program.run(*explain).code == EXITS["confirm"]
+    assert program.run("policy", "trust").code == 0
+    assert program.run(*explain).code == EXITS["auto"]
+    team.write_text(team.read_text() + "# changed\n")
+    assert program.run(*explain).code == EXITS["confirm"]
+
+
 def test_call_cannot_write_the_policies_or_the_log(program: Program, in_workspace: Write) -> None:
     """Writing the policy in use, by any tool, halts the run."""
     path = in_workspace("rules.toml", AUTO)
@@ -1064,7 +1106,7 @@ def test_cases_in_the_reference_pass(program: Program, in_workspace: Write) -> N
     )
     in_workspace("cases.jsonl", block(reference("test"), "jsonl"))
     done = program.run("policy", "test", "cases.jsonl", "--policy", "docs.toml")
-    assert (done.code, "5 cases: 5 ok, 0 failed" in done.out) == (0, True), done.out
+    assert (done.code, "3 cases: 3 ok, 0 failed" in done.out) == (0, True), done.out
 
 
 def test_replay_output_in_the_reference_is_current(program: Program, demo: str) -> None:

@@ -29,6 +29,8 @@ from harness.tools import builtin_tools
 
 FOLDER = os.path.join(ROOT, "policies")
 FILES = sorted(name for name in os.listdir(FOLDER) if name.endswith(".toml"))
+OVERLAYS = [os.path.join(ROOT, "harness", "session", name) for name in ("helper.toml", "plan.toml")]
+"""The policies that the program puts over others."""
 
 
 class Rule(NamedTuple):
@@ -39,10 +41,10 @@ class Rule(NamedTuple):
 
 
 def rules() -> Iterator[Rule]:
-    for file in FILES:
-        with open(os.path.join(FOLDER, file), "rb") as opened:
+    for path in (*(os.path.join(FOLDER, file) for file in FILES), *OVERLAYS):
+        with open(path, "rb") as opened:
             for table in tomllib.load(opened)["rule"]:
-                yield Rule(file, table)
+                yield Rule(os.path.basename(path), table)
 
 
 RULES = [pytest.param(rule, id=f"{rule.file}: {rule.table['id']}") for rule in rules()]
@@ -94,8 +96,7 @@ def decision_word(verdict: Verdict) -> str:
 
 
 def test_the_folder_holds_the_policies_that_have_names_and_no_other() -> None:
-    """But for the one of `/plan`, which is put over another and is none for --policy."""
-    assert sorted(f"{name}.toml" for name in (*SHIPPED, "helper", "plan")) == FILES
+    assert sorted(f"{name}.toml" for name in SHIPPED) == FILES
 
 
 @all_rows("name", SHIPPED)

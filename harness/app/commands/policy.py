@@ -14,7 +14,7 @@ from harness.limits import strictest
 from harness.messages import ToolCall
 from harness.paths import short_place
 from harness.plugin import Effect, HelpGroup, SlashCommand
-from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
+from harness.policy.loader import PACKS, SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
@@ -161,7 +161,7 @@ def assembled(conversation: Conversation) -> Policy:
     The policy in force is not changed.
     """
     policy_names, pinned = conversation.policy_named, conversation.policy_sha256
-    for name in SHIPPED:
+    for name in (*SHIPPED, *PACKS):
         own_code().check(shipped_policy_path(name))
     place, running = conversation.place, conversation.running
     policy = assemble(place.state, place.workspace.root, names=policy_names, fallback="default", pinned=pinned)
@@ -186,7 +186,7 @@ def _use(conversation: Conversation, name: str) -> None:
 
 def what_to_do(conversation: Conversation) -> Sequence[Offered]:
     """Return the possible arguments of /policy for the menu, with the available policies."""
-    active_paths = {source.path for source in conversation.running.policy.sources}
+    active_paths = {source.path for source in conversation.running.policy.sources if not source.root}
     user_policy = conversation.place.state.user_policy
     shipped_policies = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
     shipped_policies += [(user_policy, user_policy, "yours")] if os.path.lexists(user_policy) else []

@@ -17,8 +17,9 @@ from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate_here
 from harness.policy.walls_here import WallsHere
 from harness.session.exits import Exit
-from harness.session.policies import assemble
+from harness.session.policies import assemble, source_name
 from harness.session.state import PROJECT_POLICY, State, current_folder
+from harness.session.trust import loosened_by
 from harness.terminal.console import Console, FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -51,6 +52,11 @@ def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
         rules, defaults = len(policy.rules), len(policy.defaults)
         good = f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"
         console.line(visible_line(good, 5_000), Tone.GOOD)
+        for source in policy.sources[1:]:
+            count = sum(rule.origin.file == source.path for rule in policy.rules)
+            console.line(f"  extends  {source_name(source)}: {count} rules, sha256 {source.sha256}", Tone.QUIET)
+        for line in loosened_by(policy):
+            console.line(f"  loosens  {line}")
         for warning in warnings(policy):
             warned = True
             console.line(visible_line(str(warning), 5_000), Tone.WARNING)

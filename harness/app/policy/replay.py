@@ -26,6 +26,7 @@ from harness.log.reader import read_log
 from harness.log.vocabulary import CUT_SHORT
 from harness.paths import short_place
 from harness.policy.built_in import is_entry_point
+from harness.policy.extended import PolicyText, text_and_table
 from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin
@@ -382,8 +383,9 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
         else []
     )
     layers = []
-    for file in files if isinstance(files, list) else ():
-        layer = _layer(file, extra) if isinstance(file, dict) else "a policy file is no object"
+    recorded = [file for file in files if isinstance(file, dict)] if isinstance(files, list) else []
+    for file in (file for file in recorded if "root" not in file):
+        layer = _layer(file, recorded, extra)
         if isinstance(layer, str):
             return layer
         layers.append(layer)
@@ -397,23 +399,47 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
     return policy.guarding(*source_paths, *state.guarded)
 
 
-def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | str:
-    """Return one layer of a policy. If that fails, return the reason."""
-    path, text, word = str(file.get("path")), file.get("text"), file.get("layer")
-    if not isinstance(text, str):
-        return f"the log does not hold the text of the policy {path}"
-    data = text.encode("utf-8", "surrogatepass")
-    if hashlib.sha256(data).hexdigest() != file.get("sha256"):
-        masked = "a secret in it was masked" if is_redacted(text) else "it has another digest"
-        return f"the text of the policy {path} is not what it was: {masked}"
+def _layer(
+    file: Mapping[str, JsonValue], recorded: Sequence[Mapping[str, JsonValue]], extra_tools: list[str]
+) -> Policy | str:
+    """Return one layer of a policy, with the files of `recorded` that it extends. If that fails, return the reason."""
+    path, word = str(file.get("path")), file.get("layer")
     layers = {layer.value: layer for layer in Layer}
     if not isinstance(word, str) or word not in layers:
         return f"the policy {path} is of no known layer"
+    by_path = {str(each.get("path")): each for each in recorded}
+
+    def find(name: str, extending: str) -> PolicyText:
+        _, table = text_and_table(PolicyText(path=extending, content=_recorded_text(by_path[extending])))
+        names, paths = table["extends"], by_path[extending].get("extends")
+        if not isinstance(names, list) or not isinstance(paths, list) or len(names) != len(paths):
+            raise ValueError("is not in the log")
+        other = str(paths[names.index(name)])
+        if other not in by_path:
+            raise ValueError("is not in the log")
+        return PolicyText(path=other, content=_recorded_text(by_path[other]))
+
     try:
-        policy = parse_policy(data, path, layer=layers[word], extra_tools=extra_tools)
+        data = _recorded_text(file)
+    except ValueError as error:
+        return str(error)
+    try:
+        policy = parse_policy(data, path, layer=layers[word], extra_tools=extra_tools, find=find)
     except PolicyError as error:
         return f"the policy of the log does not load here: {error}"
     return policy if file.get("trusted") is True else tightening_only(policy)
+
+
+def _recorded_text(file: Mapping[str, JsonValue]) -> bytes:
+    """Return the text of a policy file in a log. Raises ValueError if it is not there, or not what it was."""
+    path, text = str(file.get("path")), file.get("text")
+    if not isinstance(text, str):
+        raise ValueError(f"the log does not hold the text of the policy {path}")  # noqa: TRY004 - a log may hold any
+    data = text.encode("utf-8", "surrogatepass")
+    if hashlib.sha256(data).hexdigest() != file.get("sha256"):
+        masked = "a secret in it was masked" if is_redacted(text) else "it has another digest"
+        raise ValueError(f"the text of the policy {path} is not what it was: {masked}")
+    return data
 
 
 CHANGED = 1
