@@ -47,6 +47,7 @@ _WHEN: Mapping[str, When] = {
     "preToolUse": When.BEFORE,
     "postToolUse": When.AFTER,
     "postToolUseFailure": When.FAILED,
+    "beforeSubmitPrompt": When.PROMPT,
     "sessionEnd": When.ENDED,
 }
 
@@ -56,6 +57,15 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     session = text(fields, "conversation_id") or needed(fields, "session_id")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=_folder(fields))
+    if when is When.PROMPT:
+        attached = fields.get("attachments")
+        files = [
+            str(file.get("file_path", file.get("filePath", "")))
+            for file in (attached if isinstance(attached, list) else [])
+            if isinstance(file, dict) and file.get("type") == "file"
+        ]
+        prompt = text(fields, "prompt")
+        return HookEvent(when=when, session=session, cwd=_folder(fields), prompt=prompt, sent_files=files)
     return HookEvent(
         when=when,
         session=session,
@@ -85,6 +95,10 @@ def _deny(reason: str) -> HookAnswer:
     return as_json({"permission": "deny", "user_message": reason, "agent_message": reason})
 
 
+def _stop_prompt(reason: str) -> HookAnswer:
+    return as_json({"continue": False, "user_message": reason.strip() or "refused by harness"})
+
+
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: Mapping[str, JsonValue] = {"command": in_sh(command), "timeout": 600}
     # The CLI passes over the whole file for one name of an event that it does not know.
@@ -94,6 +108,7 @@ def _hook_settings(command: str) -> Mapping[str, JsonValue]:
             "preToolUse": [{**hook, "failClosed": True}],
             "postToolUse": [dict(hook)],
             "postToolUseFailure": [dict(hook)],
+            "beforeSubmitPrompt": [{**hook, "failClosed": True}],
             "sessionEnd": [dict(hook)],
         },
     }
@@ -113,10 +128,12 @@ AGENT = GuardedAgent(
     settings=SettingsFile(user=".cursor/hooks.json", project=".cursor/hooks.json"),
     settings_content=_hook_settings,
     tells_refusals=True,
+    stop_prompt=_stop_prompt,
+    sends_files=True,
     project_variables=("CURSOR_PROJECT_DIR",),
     documents="https://cursor.com/docs/hooks",
     unseen=(
-        "a file that the prompt names with @, and the completions of Tab",
+        "the completions of Tab",
         "its CLI passes over all hooks of the file if one entry names an event that it does not know",
         "an MCP tool has no server's name: policies name it `MCP:TOOL`",
         "a cloud agent has the hooks of the project alone, and runs none in its first, read-only turns",

@@ -146,7 +146,7 @@ class GuardedAgent(Record):
     stop_prompt: Callable[[str], HookAnswer] = refusal
     """Returns the answer that stops a prompt for a reason."""
     sends_files: bool = False
-    """Whether the agent sends the files that a prompt names with `@`."""
+    """Whether the agent sends the files that a prompt names with `@`, also those that its event does not name."""
     sent_folders: ForeignKind = ForeignKind.SEARCH
     """Kind of call that sending a folder amounts to: all files in it, or only their names."""
     unseen: Sequence[str] = ()

@@ -60,6 +60,10 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    parts = fields.get("prompt")
+    if isinstance(parts, list):
+        texts = [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
+        fields = {**fields, "prompt": "\n".join(texts)}
     response = fields.get("tool_output", fields.get("error"))
     return replace(event_of(fields), use_id=text(fields, "tool_call_id"), response=response)
 
@@ -71,7 +75,7 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
-    events = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd")
+    events = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionEnd")
     return {"hooks": [{"event": event, "command": in_sh(command), "timeout": 600} for event in events]}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
+from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
 from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, refusal
 from harness.plugins.agents.node_plugin import allow, plugin_file
@@ -54,10 +54,20 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 _REPLACED = regex(r"[^a-zA-Z0-9_-]")
 """Matches what opencode replaces by `_` in the names of servers and tools."""
-_WHEN: Mapping[str, When] = {"before": When.BEFORE, "after": When.AFTER}
+_WHEN: Mapping[str, When] = {"before": When.BEFORE, "after": When.AFTER, "prompt": When.PROMPT}
 
 _EXPORTED = """\
+import { fileURLToPath } from "node:url";
+
 export const Harness = async ({ client, directory, worktree }) => ({
+  "chat.message": async ({ sessionID }, { parts }) => {
+    const { data } = await client.session.get({ path: { id: sessionID } }).catch(() => ({}));
+    if (data?.parentID) return; // a prompt of the model, to a subagent
+    const texts = parts.filter(({ type, synthetic }) => type === "text" && !synthetic);
+    const sent = parts.filter(({ type, url }) => type === "file" && url.startsWith("file:"));
+    const [prompt, files] = [texts.map(({ text }) => text).join("\\n"), sent.map(({ url }) => fileURLToPath(url))];
+    await heard({ when: "prompt", sessionID, directory, prompt, files }, directory);
+  },
   "tool.execute.before": async (input, output) => {
     const servers = input.tool.includes("_") ? await client.mcp.status().then(({ data }) => Object.keys(data), () => null) : [];
     const said = await heard({ when: "before", ...input, args: output.args, directory, worktree, servers }, directory);
@@ -75,7 +85,16 @@ export const Harness = async ({ client, directory, worktree }) => ({
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     when = _WHEN.get(needed(fields, "when"))
     if when is None:
-        raise EventError("when is neither before nor after")
+        raise EventError("when is not one that the plugin sends")
+    if when is When.PROMPT:
+        files = fields.get("files")
+        return HookEvent(
+            when=when,
+            session=needed(fields, "sessionID"),
+            cwd=needed(fields, "directory"),
+            prompt=text(fields, "prompt"),
+            sent_files=tuple(map(str, files)) if isinstance(files, list) else (),
+        )
     return HookEvent(
         when=when,
         session=needed(fields, "sessionID"),
@@ -122,7 +141,7 @@ AGENT = GuardedAgent(
     off_words=("--pure",),
     settings_content=_plugin_file,
     unseen=(
-        "a file that the prompt names with @ is sent without a hook",
+        "it shows a prompt that was stopped as an unknown server error; the log has the reason",
         "`--pure` loads no plugins, and version 2 (`opencode2`) none of version 1",
         "a call that fails has no outcome: opencode tells of none",
         "a subagent has a session of its own: what stops the one does not stop the other",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
+from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool, edits_named
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 from harness.plugins.agents.node_plugin import allow, plugin_file
@@ -36,8 +36,11 @@ TOOLS: Mapping[str, ForeignTool] = {
 _WHEN: Mapping[str, When] = {
     "tool_call": When.BEFORE,
     "tool_result": When.AFTER,
+    "input": When.PROMPT,
     "session_shutdown": When.ENDED,
 }
+_SENT = regex(r'<file name="([^"\n]+)">(?s:.*?)</file>\s*')
+"""Matches a file that the command line names with `@`: pi puts its content into the prompt."""
 _BLANKS = regex("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Characters that pi takes for a blank in a path."""
 
@@ -50,6 +53,16 @@ export default (pi) => {
     const { args, decision, reason } = JSON.parse(said);
     if (decision === "block") return { block: true, reason, terminate: true };
     put(event.input, args);
+  });
+  pi.on("input", async ({ type, text, source }, context) => {
+    if (source === "extension") return;
+    try {
+      await heard(told({ type, text }, context), context.cwd);
+    } catch (error) {
+      if (context.hasUI) context.ui.notify(String(error.message), "error");
+      else console.error(String(error.message));
+      return { action: "handled" };
+    }
   });
   for (const name of ["tool_result", "session_shutdown"])
     pi.on(name, (event, context) => heard(told(event, context), context.cwd).then(() => {}, () => {}));
@@ -64,6 +77,15 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         raise EventError("type is not an event that the extension sends")
     if when is When.ENDED:
         return HookEvent(when=when, session=session, cwd=cwd)
+    if when is When.PROMPT:
+        prompt = text(fields, "text")
+        return HookEvent(
+            when=when,
+            session=session,
+            cwd=cwd,
+            prompt=_SENT.sub(r"@\1 ", prompt),
+            sent_files=_SENT.findall(prompt),
+        )
     return HookEvent(
         when=When.FAILED if fields.get("isError") else when,
         session=session,
@@ -113,7 +135,7 @@ AGENT = GuardedAgent(
     unseen=(
         "`--no-extensions` loads no hook, and a trusted project may leave extensions out",
         "an extension that is loaded later may change the arguments after our hook",
-        "a file that the command line names with @, and a command after `!`",
+        "a command after `!`",
         "a project's extension counts only where its folder is trusted",
     ),
 )

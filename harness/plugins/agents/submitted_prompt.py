@@ -69,7 +69,8 @@ def answer_to_prompt(
     call.begin()
     call.hook.note_prompt()
     session.log.append("user_message", {"text": event.prompt}, sync=True)
-    files = [*dict.fromkeys((*_named_files(event), *event.sent_files))] if agent.sends_files else []
+    named_files = _named_files(event) if agent.sends_files else ()
+    files = [*dict.fromkeys((*named_files, *event.sent_files))]
     if len(files) > MOST_FILES:
         return agent.stop_prompt(f"The prompt names {len(files)} files with @; {MOST_FILES} is the most.")
     for path in files:

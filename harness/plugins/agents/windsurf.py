@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.agents.event import HookEvent, When, needed, table
+from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
 from harness.tool_kinds import server_tool
@@ -25,14 +25,16 @@ TOOLS: Mapping[str, ForeignTool] = {
 
 def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     when, _, tool = needed(fields, "agent_action_name").partition("_")
-    tool_info = table(fields, "tool_info")
+    session, tool_info = needed(fields, "trajectory_id"), table(fields, "tool_info")
+    if tool == "user_prompt":
+        return HookEvent(when=When.PROMPT, session=session, prompt=text(tool_info, "user_prompt"))
     arguments = tool_info
     if tool == "mcp_tool_use":
         tool = server_tool(needed(tool_info, "mcp_server_name"), needed(tool_info, "mcp_tool_name"))
         arguments = table(tool_info, "mcp_tool_arguments")
     return HookEvent(
         when=When.AFTER if when == "post" else When.BEFORE,
-        session=needed(fields, "trajectory_id"),
+        session=session,
         # An event has no folder but that of a command, which the model chose. A hook starts in the top folder of the workspace.
         cwd="",
         tool=tool,
@@ -49,7 +51,8 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: Mapping[str, JsonValue] = {"command": in_sh(command), "show_output": True}
-    return {"hooks": {f"{when}_{action}": [dict(hook)] for when in ("pre", "post") for action in _ACTIONS}}
+    events = (*(f"{when}_{action}" for when in ("pre", "post") for action in _ACTIONS), "pre_user_prompt")
+    return {"hooks": {event: [dict(hook)] for event in events}}
 
 
 AGENT = GuardedAgent(
@@ -64,6 +67,7 @@ AGENT = GuardedAgent(
     waits=False,  # its documents name no time that a hook has
     settings=SettingsFile(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json"),
     settings_content=_hook_settings,
+    sends_files=True,
     documents="https://docs.windsurf.com/windsurf/cascade/hooks",
     unseen=(
         "searches, web pages and the browser have no hook",

@@ -25,7 +25,14 @@ def told(agent: GuardedAgent, event: HookEvent) -> str:
         call = agent.call_of(event, {})
         words += [call.kind.value, call.tool, json.dumps(dict(call.arguments))]
     response = "" if event.response is None else json.dumps(event.response)
-    known = {"use": event.use_id, "mode": event.mode, "subagent": event.subagent, "response": response}
+    known = {
+        "use": event.use_id,
+        "mode": event.mode,
+        "subagent": event.subagent,
+        "response": response,
+        "prompt": event.prompt,
+        "files": ", ".join(event.sent_files),
+    }
     return "; ".join([" ".join(words), *(f"{name} {value}" for name, value in known.items() if value)])
 
 
