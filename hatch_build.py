@@ -16,7 +16,7 @@ class ManPage(BuildHookInterface):  # type: ignore[type-arg]
     """Adds `share/man/man1/harness.1`. The commands are described without the dependencies of the package."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - as hatchling calls it
-        """Write the page into the folder of build results."""
+        """Write the page into the folder of build results, where the wheel takes it from."""
         sys.path.insert(0, self.root)
         from harness.app.manual import manual
 
@@ -25,6 +25,10 @@ class ManPage(BuildHookInterface):  # type: ignore[type-arg]
         with open(page, "w", encoding="utf-8") as file:
             file.write(manual())
         build_data["shared_data"][page] = "share/man/man1/harness.1"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Remove the page, which stands in the wheel now: the folder is published as it is."""
+        os.remove(os.path.join(self.directory, "harness.1"))
 
 
 class Readme(MetadataHookInterface):
