@@ -86,12 +86,12 @@ class Agent:
             os.kill(self._resident, 15)
 
     def resident_time(self) -> float:
-        """Return the processor time of the resident and its ended processes, in milliseconds."""
+        """Return the processor time of the resident and of all its processes, in milliseconds."""
         if not self._resident:
             return 0.0
-        with open(f"/proc/{self._resident}/stat", encoding="utf-8") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
+        with open(f"/proc/{self._resident}/task/{self._resident}/children", encoding="utf-8") as file:
+            children = file.read().split()
+        return sum(map(_ticks, [str(self._resident), *children])) * 1000 / os.sysconf("SC_CLK_TCK")
 
     def event(self, name: str, tool: str, **arguments: str) -> bytes:
         """Return an event as Claude Code sends it; one after a call is about the call before it."""
@@ -145,6 +145,15 @@ class Agent:
         """Ask about a command, and return the words that run it by its ticket."""
         said = json.loads(self.shell(command).out)["hookSpecificOutput"]
         return shlex.split(said["updatedInput"]["command"])
+
+
+def _ticks(pid: str) -> int:
+    """Return the processor time of a process and of those that it waited for, in ticks of the clock."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return sum(map(int, file.read().rpartition(")")[2].split()[11:15]))
+    except OSError:  # it has ended since
+        return 0
 
 
 class Row(NamedTuple):

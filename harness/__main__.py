@@ -1,6 +1,6 @@
 """The `harness` command, and `python -m harness`. Cleans the import path before it imports any module."""
 
-import os
+import posix
 import sys
 
 TYPE_CHECKING = False
@@ -8,13 +8,32 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def program() -> "NoReturn":
-    """Run the `harness` command.
+def _answer_quickly() -> None:
+    """Have the user's resident process answer an event of an agent, if it can, and end this process.
 
-    Processes that other agents start for each of their calls begin here too, before any other module is loaded.
+    The settings of agents start Python without its packages (`-I -S`), which takes half the time. Returns with the
+    packages for every other command line, and if no resident can answer.
     """
-    if sys.flags.no_site:
-        _answer_quickly()
+    sys.path.append(__file__.replace("/./", "/").removesuffix("/harness/__main__.py"))  # it is absolute
+    if sys.argv[1:2] == ["hook"]:
+        from harness.plugins.agents.resident_client import exit_code
+
+        code = exit_code(sys.argv[1:], posix.environ)
+        if code is not None:
+            posix._exit(code)  # noqa: SLF001 - it is `os._exit`
+    if sys.argv[1:2] != ["exec"]:
+        import site
+
+        site.main()
+
+
+if __name__ == "__main__" and sys.flags.no_site:
+    _answer_quickly()
+import os  # noqa: E402 - to import it takes as long as the resident takes to answer
+
+
+def program() -> "NoReturn":
+    """Run the `harness` command. Processes that other agents start for their calls begin here, too."""
     sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
     import harness
     from harness.shipped import start_for_agent
@@ -24,25 +43,6 @@ def program() -> "NoReturn":
     from harness.app.main import program as command
 
     command()
-
-
-def _answer_quickly() -> None:
-    """Have the user's resident process answer an event of an agent, if it can, and end this process.
-
-    The settings of agents start Python without its packages (`-I -S`), which takes half the time. Returns with the
-    packages for every other command line, and if no resident can answer.
-    """
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if sys.argv[1:2] == ["hook"]:
-        from harness.plugins.agents.resident_client import exit_code
-
-        code = exit_code(sys.argv[1:], dict(os.environ))
-        if code is not None:
-            os._exit(code)
-    if sys.argv[1:2] != ["exec"]:
-        import site
-
-        site.main()
 
 
 def own_entries(entries: list[str], python_path: str) -> list[str]:

@@ -491,7 +491,7 @@ def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     read_there = {*of_settings, "OPENAI_BASE_URL", "OPENAI_API_KEY"}
     rooms = ("process", "session", "terminal", "app", "plugins")
     for path in (path for room in rooms for path in (ROOT / "harness" / room).rglob("*.py")):
-        read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
+        read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*b?\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
         )

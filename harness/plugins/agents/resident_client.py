@@ -3,11 +3,12 @@
 It hands its own streams over, so a process of the resident reads the event and writes the answer. INVARIANT: until the
 resident has greeted, nothing is decided, and the caller may decide the event itself. After that, every failure refuses.
 
-A process starts here for each event, so this module imports no other of the package, and no slow one.
+A process starts here for each event, so this module imports no other of the package and no slow one: not even `os`,
+which takes as long to import as the resident takes to answer.
 """
 
 import _socket
-import os
+import posix
 import sys
 
 GREETING_SECONDS = 3.0
@@ -32,13 +33,15 @@ _LOCK = 3
 """Number of the descriptor that a starting resident locks."""
 _NAMESPACES = ("mnt", "pid", "user", "net", "ipc", "uts", "cgroup", "time")
 _CREDENTIALS = (b"Uid:", b"Gid:", b"Groups:", b"Cap", b"NoNewPrivs:", b"Seccomp")
+_STOPPED = (b"State:\tT", b"State:\tt")
+"""States of a process that a signal or a debugger stopped."""
 _O_PATH = 0o10000000
 _REFUSED = 2
 
 
 def exit_code(
     words: list[str],
-    environment: dict[str, str],
+    environment: dict[bytes, bytes],
     *,
     greeting_seconds: float = GREETING_SECONDS,
     answer_seconds: float = ANSWER_SECONDS,
@@ -59,7 +62,7 @@ def exit_code(
     link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         try:
-            _check_folder(os.path.dirname(path))
+            _check_folder(_folder_of(path))
             link.settimeout(greeting_seconds)  # so that no full queue of a hung resident holds it
             link.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
@@ -82,20 +85,21 @@ def surroundings(process: str) -> tuple[object, ...] | None:
     """Return the credentials, limits and namespaces of a process (`self` or a number).
 
     The resident serves only processes whose surroundings are its own, since it sees the same files as they do, and may
-    do as much. `None` for a process that is confined (no new privileges), or that cannot be looked at.
+    do as much. `None` for a process that is confined (no new privileges) or stopped, or that cannot be looked at.
     """
     folder = f"/proc/{process}"
     try:
-        status = [line for line in _content(f"{folder}/status").split(b"\n") if line.startswith(_CREDENTIALS)]
-        if b"NoNewPrivs:\t0" not in status:
+        lines = content(f"{folder}/status").split(b"\n")
+        status = [line for line in lines if line.startswith(_CREDENTIALS)]
+        if b"NoNewPrivs:\t0" not in status or any(line.startswith(_STOPPED) for line in lines):
             return None
-        spaces = [os.stat(f"{folder}/ns/{name}").st_ino for name in _NAMESPACES]
-        root = os.stat(f"{folder}/root")
-        limits = _content(f"{folder}/limits")
+        spaces = [posix.stat(f"{folder}/ns/{name}").st_ino for name in _NAMESPACES]
+        root = posix.stat(f"{folder}/root")
+        limits = content(f"{folder}/limits")
     except OSError:
         return None
     try:
-        label = _content(f"{folder}/attr/current")
+        label = content(f"{folder}/attr/current")
     except OSError:  # without a security module
         label = b""
     return b"\n".join(status), limits, label, *spaces, root.st_ino, root.st_dev
@@ -103,9 +107,8 @@ def surroundings(process: str) -> tuple[object, ...] | None:
 
 def peer_surroundings(link: "_socket.socket") -> tuple[object, ...] | None:
     """Return the surroundings of the process at the other end of a connection, which must be the same user's."""
-    credentials = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    process, user = (int.from_bytes(credentials[at : at + 4], sys.byteorder, signed=True) for at in (0, 4))
-    if user != os.geteuid() or process <= 0:
+    process, user = peer_credentials(link)
+    if user != posix.geteuid() or process <= 0:
         return None
     try:
         handle = link.getsockopt(_socket.SOL_SOCKET, _PEER_PROCESS)
@@ -114,52 +117,67 @@ def peer_surroundings(link: "_socket.socket") -> tuple[object, ...] | None:
     try:
         theirs = surroundings(str(process))
         # It has not ended, so its number is no other's.
-        return theirs if b"\nPid:\t%d\n" % process in _content(f"/proc/self/fdinfo/{handle}") else None
+        return theirs if b"\nPid:\t%d\n" % process in content(f"/proc/self/fdinfo/{handle}") else None
     finally:
-        os.close(handle)
+        posix.close(handle)
 
 
-def socket_path(environment: dict[str, str], ours: tuple[object, ...]) -> str:
+def peer_credentials(link: "_socket.socket") -> tuple[int, int]:
+    """Return the number of the process at the other end of a connection, and its user."""
+    credentials = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    process, user = (int.from_bytes(credentials[at : at + 4], sys.byteorder, signed=True) for at in (0, 4))
+    return process, user
+
+
+def socket_path(environment: dict[bytes, bytes], ours: tuple[object, ...]) -> str:
     """Return the path of the socket for these surroundings and this installation. Empty if there is no place for one."""
-    folder = environment.get("XDG_RUNTIME_DIR", "")
-    if folder.startswith("/"):
-        folder = f"{folder}/harness"
+    folder = environment.get(b"XDG_RUNTIME_DIR", b"")
+    if folder.startswith(b"/"):
+        folder += b"/harness"
     else:
-        state = environment.get("XDG_STATE_HOME", "")
-        home = environment.get("HOME", "")
-        if not state.startswith("/"):
-            state = f"{home}/.local/state"
-        folder = f"{state}/harness/resident"
-    code = os.stat(__file__)
+        state = environment.get(b"XDG_STATE_HOME", b"")
+        if not state.startswith(b"/"):
+            state = environment.get(b"HOME", b"") + b"/.local/state"
+        folder = state + b"/harness/resident"
+    code = posix.stat(__file__)
     parts = (code.st_ino, code.st_dev, sys.executable.encode(), *ours)
     numbers = (int.from_bytes(part, "big") if isinstance(part, bytes) else part for part in parts)
-    path = f"{folder}/{hash(tuple(numbers)) & (1 << 64) - 1:016x}"  # such a hash does not depend on the process
-    return path if path.startswith("/") and len(os.fsencode(path)) <= MOST_PATH else ""
+    name = f"{hash(tuple(numbers)) & (1 << 64) - 1:016x}"  # such a hash does not depend on the process
+    path = b"%b/%b" % (folder, name.encode())
+    return path.decode(*_CODEC) if path.startswith(b"/") and len(path) <= MOST_PATH else ""
+
+
+_CODEC = (sys.getfilesystemencoding(), "surrogateescape")
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _check_folder(folder: str) -> None:
     """Raise OSError unless a folder is its user's alone."""
-    status = os.lstat(folder)
-    if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
+    status = posix.lstat(folder)
+    if status.st_mode & 0o170077 != 0o040000 or status.st_uid != posix.geteuid():
         raise PermissionError(f"{folder} is not the user's alone")
 
 
-def _content(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def content(path: str) -> bytes:
+    """Return the beginning of a file of /proc. Raises OSError."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        return os.read(descriptor, 1 << 16)
+        return posix.read(descriptor, 1 << 16)
     finally:
-        os.close(descriptor)
+        posix.close(descriptor)
 
 
-def _send(link: "_socket.socket", words: list[str], environment: dict[str, str]) -> None:
+def _send(link: "_socket.socket", words: list[str], environment: dict[bytes, bytes]) -> None:
     """Send the request: the streams and the current folder as descriptors, all else as text."""
-    umask = os.umask(0)
-    os.umask(umask)
-    folder = os.open(".", _O_PATH | os.O_CLOEXEC)
-    fields = [str(umask), str(len(words)), *words]
-    fields += [f"{name}={value}" for name, value in environment.items()]
-    body = b"\0".join(map(os.fsencode, fields))
+    umask = posix.umask(0)
+    posix.umask(umask)
+    folder = posix.open(".", _O_PATH | posix.O_CLOEXEC)
+    fields = [b"%d" % umask, b"%d" % len(words), *(word.encode(*_CODEC) for word in words)]
+    fields += [b"%b=%b" % variable for variable in environment.items()]
+    body = b"\0".join(fields)
     descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (*_STREAMS, folder))
     ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)]
     data = len(body).to_bytes(NUMBER, "big") + body
@@ -168,7 +186,7 @@ def _send(link: "_socket.socket", words: list[str], environment: dict[str, str])
 
 def _is_open(number: int) -> bool:
     try:
-        os.fstat(number)
+        posix.fstat(number)
     except OSError:
         return False
     return True
@@ -181,25 +199,37 @@ def _start(path: str) -> None:
     """
     import fcntl
 
-    folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    folder = _folder_of(path)
+    _make_folder(folder)
     _check_folder(folder)
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lock = posix.open(folder, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        program = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0]), "resident", path, str(_LOCK)]
-        null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in _STREAMS]
-        actions = [*null, (os.POSIX_SPAWN_DUP2, lock, _LOCK)]
-        os.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
+        main = __file__.removesuffix("plugins/agents/resident_client.py") + "__main__.py"
+        program = [sys.executable, "-I", "-S", "-X", "utf8", main, "resident", path, str(_LOCK)]
+        null = [(posix.POSIX_SPAWN_OPEN, number, "/dev/null", posix.O_RDWR, 0) for number in _STREAMS]
+        actions = [*null, (posix.POSIX_SPAWN_DUP2, lock, _LOCK)]
+        posix.posix_spawn(program[0], program, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
     finally:
-        os.close(lock)
+        posix.close(lock)
+
+
+def _make_folder(folder: str) -> None:
+    """Create a folder and the missing ones above it, for this user alone. `os`, which could, is not imported."""
+    try:
+        posix.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make_folder(_folder_of(folder))
+        posix.mkdir(folder, 0o700)
 
 
 def _refuse(reason: str) -> int:
     """Write a refusal, and return the exit code that means one to every agent."""
     line = f"harness refuses this call, since the answer of its resident process did not come: {reason}\n"
     try:
-        os.write(2, line.encode("utf-8", "replace"))
+        posix.write(2, line.encode("utf-8", "replace"))
     except OSError:
         pass
     return _REFUSED

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from program import Done, Program, made_program
 from rows import all_rows
 
 from harness import shipped
+from harness.plugins.agents.commands.resident import MOST_IDLE
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.plugins.agents.resident_client import COMMANDS, GREETING, socket_path, surroundings
 
@@ -35,6 +37,8 @@ pytestmark = pytest.mark.skipif(
 )
 QUICK = [sys.executable, "-I", "-S", "-X", "importtime"]
 MANY = 40
+LONGEST = 120.0
+"""Maximum seconds until a process has ended or answered."""
 OTHER_USER = 65_534
 
 
@@ -55,6 +59,11 @@ class Residing(Hooked):
         self.environment["XDG_RUNTIME_DIR"] = runtime
 
     @property
+    def raw_environment(self) -> dict[bytes, bytes]:
+        """The environment as bytes."""
+        return {os.fsencode(name): os.fsencode(value) for name, value in self.environment.items()}
+
+    @property
     def socket(self) -> Path | None:
         """The socket of the resident, if there is one."""
         names = os.listdir(self.runtime / "harness") if (self.runtime / "harness").exists() else []
@@ -67,7 +76,8 @@ class Residing(Hooked):
             link.connect(str(self.socket))
             pid = int.from_bytes(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
             assert link.recv(1) == GREETING
-        until(lambda: not children(pid))  # that of this connection
+            served = children(pid)
+        until(lambda: len(children(pid)) < len(served))  # that of this connection has ended
         return pid
 
     def begin(self, data: bytes, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -93,13 +103,12 @@ class Residing(Hooked):
     def settle(self) -> int:
         """Have a resident started, wait until it listens, and return its number."""
         assert self.ask(self.event(use_id="first")).done.code == 0
-        while self.socket is None:
-            os.sched_yield()
+        until(lambda: self.socket)
         return self.pid
 
 
 def answered(process: subprocess.Popen[bytes]) -> Answered:
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=LONGEST)
     lines = err.decode().splitlines(keepends=True)
     imports = [line for line in lines if line.startswith("import time:")]
     said = "".join(line for line in lines if not line.startswith("import time:"))
@@ -149,8 +158,11 @@ def residing(program: Program) -> Iterator[Residing]:
 
 
 def until(holds: Callable[[], object]) -> None:
+    """Wait for a state, at most LONGEST seconds."""
+    end = time.monotonic() + LONGEST
     while not holds():
-        os.sched_yield()
+        assert time.monotonic() < end, "the awaited state did not come"
+        time.sleep(0.005)
 
 
 def is_gone(pid: int) -> bool:
@@ -167,13 +179,18 @@ def children(pid: int) -> list[int]:
 def waiting_child(residing: Residing, pid: int) -> int:
     """Wait until a process of the resident `pid` waits for the session, and return its number."""
     lock = str(residing.session / "lock")
-    while True:
+    found = []
+
+    def is_waiting() -> bool:
         for child in children(pid):
             with suppress(OSError):
                 names = os.listdir(f"/proc/{child}/fd")
                 if lock in [os.readlink(f"/proc/{child}/fd/{name}") for name in names]:
-                    return child
-        os.sched_yield()
+                    found.append(child)
+        return bool(found)
+
+    until(is_waiting)
+    return found[0]
 
 
 @contextmanager
@@ -263,6 +280,54 @@ def test_the_command_of_an_answer_runs_by_the_quick_start(residing: Residing) ->
     assert residing.outcomes() == {2: ("ok", 0), 3: ("ok", 0)}
 
 
+def test_events_of_one_environment_share_a_process_and_those_of_another_get_theirs(residing: Residing) -> None:
+    pid = residing.settle()
+    other = {**residing.environment, "OTHER": "1"}
+    served: list[list[int]] = []
+    for number, environment in enumerate([residing.environment, other] * 3, start=2):
+        assert residing.ask(residing.event(use_id=f"c{number}"), environment=environment).by_resident
+        until(lambda: len(children(pid)) == min(len(served) + 1, 2))
+        served.append(children(pid))
+    assert served[1:] == [served[1]] * 5
+    for child in served[1]:
+        names = os.listdir(f"/proc/{child}/fd")
+        files = {os.readlink(f"/proc/{child}/fd/{name}").partition(":")[0] for name in names}
+        assert files == {"/dev/null", "socket"}, files
+        assert os.readlink(f"/proc/{child}/cwd") == "/"
+
+
+def test_event_that_leaves_a_child_ends_its_process(residing: Residing) -> None:
+    pid = residing.settle()
+    assert residing.ask(residing.event(command="cat .env", use_id="c2")).by_resident  # starts a keeper
+    until(lambda: not children(pid))
+    assert residing.ask(residing.event(use_id="c3")).by_resident
+
+
+def test_idle_processes_are_few(residing: Residing) -> None:
+    pid = residing.settle()
+    for number in range(MOST_IDLE + 2):
+        own = {**residing.environment, "OTHER": str(number)}
+        assert residing.ask(residing.event(use_id=f"c{number + 2}"), environment=own).by_resident
+    until(lambda: len(children(pid)) == MOST_IDLE)
+
+
+def test_process_refuses_an_event_with_another_environment(residing: Residing) -> None:
+    residing.settle()
+    words = [sys.executable, "-I", "-S", "-c", OTHERWISE, str(ROOT)]
+    codes = [
+        subprocess.run(
+            [*words, name],
+            input=residing.event(use_id=name),
+            env=residing.environment,
+            capture_output=True,
+            check=False,
+        )
+        for name in ("", "OTHER")
+    ]
+    assert [done.returncode for done in codes] == [0, 2]
+    assert (codes[1].stdout, b"another environment" in codes[1].stderr) == (b"", True), codes[1]
+
+
 def test_a_client_with_a_closed_stream_is_refused(residing: Residing) -> None:
     residing.settle()
     line = 'exec "$0" "$@" <&-'
@@ -278,6 +343,39 @@ def test_commands_of_a_user_are_not_sent_to_the_resident(residing: Residing) -> 
     for command, code in (("status", 0), ("clod", 2)):
         done = subprocess.run([*words, command], env=residing.environment, capture_output=True, check=False)
         assert (done.returncode, bool(done.stdout), bool(done.stderr)) == (code, not code, bool(code))
+
+
+OTHERWISE = """
+import os, sys
+sys.path.append(sys.argv[1])
+from harness.plugins.agents.resident_client import exit_code
+environment = {**os.environb, **({sys.argv[2].encode(): b"1"} if sys.argv[2] else {})}
+os._exit(exit_code(["hook", "claude"], environment))
+"""
+"""A client that tells of another environment than its own."""
+
+
+def status_line(residing: Residing) -> str:
+    """The line of `hook status` on the resident."""
+    words = [sys.executable, "-I", "-S", residing.main, "hook", "status", "claude"]
+    done = subprocess.run(
+        words, env=residing.environment, cwd=residing.workspace, capture_output=True, check=False, text=True
+    )
+    return next(line for line in done.stdout.splitlines() if line.startswith("resident: "))
+
+
+def test_status_says_whether_a_resident_answers(residing: Residing) -> None:
+    words = [sys.executable, "-I", "-S", residing.main, "hook", "install", "claude", "--yes"]
+    subprocess.run(words, env=residing.environment, cwd=residing.workspace, capture_output=True, check=True)
+    assert status_line(residing) == "resident: not running; the next event starts it"
+    pid = residing.settle()
+    assert status_line(residing) == f"resident: process {pid} answers"
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: surroundings(str(pid)) is None)
+    assert status_line(residing) == f"resident: process {pid} is stopped or not ours, so each event takes longer"
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: is_gone(pid))
+    assert status_line(residing) == "resident: not running; the next event starts it"
 
 
 WARM = """
@@ -389,6 +487,7 @@ def test_resident_gets_signals_that_the_first_agent_ignores_or_blocks(residing: 
 def test_stopped_resident_is_passed_by(residing: Residing) -> None:
     pid = residing.settle()
     os.kill(pid, signal.SIGSTOP)
+    until(lambda: surroundings(str(pid)) is None)  # so that no client waits for a greeting
     answer = residing.ask(residing.event(use_id="c2"))
     assert (answer.done.code, answer.by_resident) == (0, False)
     os.kill(pid, signal.SIGCONT)
@@ -402,7 +501,7 @@ import os, sys
 sys.path.append(sys.argv[1])
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.plugins.agents.resident_client import exit_code
-code = exit_code(["hook", "claude"], dict(os.environ), greeting_seconds=float(sys.argv[2]), answer_seconds=float(sys.argv[2]))
+code = exit_code(["hook", "claude"], os.environb, greeting_seconds=float(sys.argv[2]), answer_seconds=float(sys.argv[2]))
 os._exit(99 if code is None else code)
 """
 NOT_ANSWERED = 99
@@ -425,7 +524,7 @@ def test_client_refuses_whatever_fails_after_the_greeting(
 ) -> None:
     here = surroundings("self")
     assert here is not None
-    path = socket_path(residing.environment, here)
+    path = socket_path(residing.raw_environment, here)
     os.mkdir(os.path.dirname(path), mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -445,7 +544,7 @@ def test_client_refuses_whatever_fails_after_the_greeting(
                     assert link.recv(1 << 16)
             if b"" in says:
                 link.shutdown(socket.SHUT_RDWR)
-            out, err = process.communicate(timeout=300)
+            out, err = process.communicate(timeout=LONGEST)
     assert (process.returncode, out) == (code, b""), err
     assert (b"harness refuses" in err) is (code == 2)
 
@@ -453,7 +552,7 @@ def test_client_refuses_whatever_fails_after_the_greeting(
 def test_client_waits_at_no_full_queue(residing: Residing) -> None:
     ours = surroundings("self")
     assert ours is not None
-    path = socket_path(residing.environment, ours)
+    path = socket_path(residing.raw_environment, ours)
     os.mkdir(os.path.dirname(path), mode=0o700)
     with ExitStack() as waiting, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -472,7 +571,7 @@ def test_resident_without_a_socket_ends(residing: Residing) -> None:
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", IDLE, str(ROOT), str(path), "300", "0.05"])
     until(path.exists)
     path.unlink()
-    assert process.wait(timeout=300) == 0
+    assert process.wait(timeout=LONGEST) == 0
 
 
 def test_changed_program_is_not_asked_any_more(residing: Residing, tmp_path: Path) -> None:
@@ -565,7 +664,7 @@ def test_listener_of_another_user_is_not_asked(residing: Residing) -> None:
         pytest.skip("only root becomes another user")
     here = surroundings("self")
     assert here is not None
-    path = socket_path(residing.environment, here)
+    path = socket_path(residing.raw_environment, here)
     os.mkdir(os.path.dirname(path), mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

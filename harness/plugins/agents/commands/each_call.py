@@ -72,38 +72,48 @@ class HookTime:
         signal.setitimer(signal.ITIMER_REAL, min(seconds, remaining))
 
 
-def start_for_agent(words: Sequence[str], environment: Mapping[str, str], process: int = 0) -> None:
-    """Run the command of an agent, given as arguments without the program, and exit. Return for any other command.
-
-    `process` is the process that the agent started, if another one answers for it.
-    """
+def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run the command of an agent, given as arguments without the program, and exit. Return for any other command."""
     gc.disable()
     closed = _fill_closed_streams()
     if words[0] == "exec":
         _execute(words[1:], environment)
+    code = answer_event(words, environment, has_stdout=1 not in closed)
+    if code is not None:
+        os._exit(code)
+    gc.enable()
+
+
+def answer_event(
+    words: Sequence[str], environment: Mapping[str, str], *, process: int = 0, has_stdout: bool = True
+) -> int | None:
+    """Answer the event on stdin, and return the exit code. `None` if `words`, after the program, name no agent.
+
+    `process` is the process that the agent started, if another one answers for it. An event that takes too long ends
+    this process.
+    """
     from harness.plugins.agents.guarded_agent import AGENTS, agent_named, refusal
 
     fail: Callable[[str], HookAnswer] = refusal
     try:
         if words[1:2] == [] or words[1] not in AGENTS:
-            gc.enable()
-            return
+            return None
         agent = agent_named(words[1])
         fail = agent.fail
 
         def leave_too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-            _leave(fail(f"{REFUSES}: it took longer than it may"))
+            os._exit(_write(fail(f"{REFUSES}: it took longer than it may")))
 
         signal.signal(signal.SIGALRM, leave_too_late)
         hook_time = HookTime()
-        if 1 in closed:
+        if not has_stdout:
             raise UsageError("stdout is closed")  # noqa: TRY301 - every error is reported below
         reply = _answer(agent, words[2:], environment, hook_time, process)
     except BaseException as error:  # noqa: BLE001 - every error refuses the call
         error_text = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         reply = fail(f"{REFUSES}: {error_text}")
     signal.setitimer(signal.ITIMER_REAL, 0)
-    _leave(reply)
+    return _write(reply)
 
 
 def _fill_closed_streams() -> frozenset[int]:
@@ -266,8 +276,8 @@ def main_module() -> str:
     return os.path.join(os.path.dirname(os.path.abspath(harness.__file__)), "__main__.py")
 
 
-def _leave(reply: HookAnswer) -> NoReturn:
-    """Write an answer in one piece, and exit. If it cannot be written, exit with a code that refuses the call."""
+def _write(reply: HookAnswer) -> int:
+    """Write an answer in one piece, and return its exit code. If it cannot be written, the code refuses the call."""
     code = reply.code
     for descriptor, text in ((1, reply.stdout), (2, reply.stderr)):
         data = text.encode("utf-8", "replace")
@@ -276,7 +286,7 @@ def _leave(reply: HookAnswer) -> NoReturn:
                 code = code or 2
         except OSError:
             code = code or 2
-    os._exit(code)
+    return code
 
 
 def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:

@@ -1,8 +1,8 @@
-"""The resident: one process per user that has loaded the program, and forks a process for each event of an agent.
+"""The resident: one process per user that has loaded the program, and has forked processes answer the events of agents.
 
-The forked process has the streams, folder and environment of the client (resident_client.py), and decides as a process
-of its own would. The resident itself reads no event, keeps no session, no key and no log, and runs no thread. It ends
-after some idle minutes, or as soon as a file of the program changed.
+A forked process (event_process.py) serves the clients of one environment. The resident itself reads no event, keeps no
+session, no key and no log, and runs no thread. It ends after some idle minutes, or as soon as a file of the program
+changed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 import gc
 import os
 import select
-import signal
 import socket
 import sys
-import time
 from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -22,15 +20,17 @@ from typing import NoReturn
 
 import harness.programs
 import harness.shell
-from harness.errors import UsageError
 from harness.paths import is_within
-from harness.plugins.agents.commands import each_call
+from harness.plugins.agents.commands.event_process import EventProcess, serve
 from harness.plugins.agents.guarded_agent import AGENTS
-from harness.plugins.agents.resident_client import GREETING, NUMBER, peer_surroundings, surroundings
+from harness.plugins.agents.resident_client import (
+    GREETING,
+    peer_credentials,
+    peer_surroundings,
+    surroundings,
+)
 from harness.policy.loader import load_policy, shipped_policy_path
 from harness.policy.rules import Layer
-from harness.process.hardening import end_with_parent
-from harness.record import Record
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.regex import compile_all
 from harness.sandbox.machine import landlock_trial, seccomp_trial
@@ -39,13 +39,10 @@ IDLE_SECONDS = 300.0
 """Seconds without an event after which the resident ends."""
 LOOK_SECONDS = 20.0
 """Seconds after which an idle resident looks whether its socket is still there."""
-REQUEST_SECONDS = 20.0
-"""Maximum seconds until a client has sent its request."""
 MOST_CHILDREN = 64
 """Maximum number of events at once. Further clients decide theirs themselves."""
-MOST_REQUEST = 64 * 1024 * 1024
-FAILED = 2
-"""Exit code of an event whose process failed: it refuses the call."""
+MOST_IDLE = 4
+"""Maximum number of processes that wait for the next event of their environment."""
 WARM = (
     "harness.files.file_changes",
     "harness.files.hard_links",
@@ -70,16 +67,6 @@ WARM = (
 """Modules that the deciding of an event imports late, besides the agents and the models of programs."""
 
 
-class EventProcess(Record):
-    """The process of one event."""
-
-    pid: int
-    link: socket.socket
-    """The connection to its client."""
-    handle: int
-    """The descriptor that is readable when the process has ended (pidfd_open(2))."""
-
-
 def start_for_agent(words: Sequence[str], environment: MutableMapping[str, str]) -> NoReturn:
     """Run `harness resident SOCKET LOCK`: answer the clients at the socket until the resident is idle or stale. Exits.
 
@@ -87,6 +74,7 @@ def start_for_agent(words: Sequence[str], environment: MutableMapping[str, str])
     process.
     """
     _, path, lock = words
+    os.closerange(int(lock) + 1, os.sysconf("SC_OPEN_MAX"))  # what the agent left open to its hook
     os.chdir("/")
     warm()
     resident = Resident(path, environment)
@@ -130,7 +118,9 @@ class Resident:
         self._surroundings = surroundings("self")
         self._files = _own_files()
         self._states = _states(self._files)
-        self._children: dict[int, EventProcess] = {}
+        self._busy: list[EventProcess] = []
+        self._idle: list[EventProcess] = []
+        """Processes that wait for another event, the last used at the end."""
         self._poll = select.poll()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         new_path = f"{path}.{os.getpid()}"
@@ -146,14 +136,15 @@ class Resident:
     def run(self) -> None:
         """Serve until the resident is idle, or its program changed."""
         listens, idle = True, 0.0
-        while listens or self._children:
+        while listens or self._busy:
             ready = {descriptor for descriptor, _ in self._poll.poll(self._look_seconds * 1000)}
-            idle = 0.0 if ready or self._children else idle + self._look_seconds
-            for child in [*self._children.values()]:
-                if child.handle in ready:
-                    self._end(child)
-                elif child.link.fileno() in ready:
-                    self._kill(child)
+            idle = 0.0 if ready or self._busy else idle + self._look_seconds
+            for process in (*self._idle, *self._busy):  # `_end` removes idle ones
+                if not ready.isdisjoint((process.control.fileno(), process.handle)):
+                    self._end(process)
+                elif process.link is not None and process.link.fileno() in ready:
+                    self._poll.unregister(process.link)
+                    process.kill()  # its client is gone
             if listens and self._listener.fileno() in ready:
                 listens = self._accept()
             listens = listens and idle < self._idle_seconds and self._is_reachable()
@@ -161,48 +152,72 @@ class Resident:
                 self._close()
 
     def _accept(self) -> bool:
-        """Fork a process for the next client. Return whether the resident may serve further ones."""
+        """Have a process answer the next client. Return whether the resident may serve further ones."""
         link, _ = self._listener.accept()
         if _states(self._files) != self._states:
             link.close()
             return False
+        key = _environment_key(link)
         if (
             self._surroundings is None
             or peer_surroundings(link) != self._surroundings
-            or len(self._children) >= MOST_CHILDREN
+            or len(self._busy) >= MOST_CHILDREN
         ):
             link.close()
             return True
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self._become(link, parent)
-        handle = os.pidfd_open(pid)
-        self._children[handle] = EventProcess(pid=pid, link=link, handle=handle)
-        self._poll.register(handle, select.POLLIN)
-        self._poll.register(link, 0)  # only its end: the child reads the request
+        process = next((process for process in reversed(self._idle) if process.key == key), None)
+        if process is None:
+            process = self._fork(key, link)
+        else:
+            self._idle.remove(process)
+        self._busy.append(process)
+        try:
+            process.begin(link)
+        except OSError:
+            link.close()
+            return True
+        self._poll.register(link, 0)  # only its end: the process reads the request
         with suppress(OSError):
             link.send(GREETING)
         return True
 
-    def _end(self, child: EventProcess) -> None:
-        """Tell a client the exit code of its process."""
-        _, status = os.waitpid(child.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        self._poll.unregister(child.handle)
-        del self._children[child.handle]
-        os.close(child.handle)
-        with suppress(KeyError):
-            self._poll.unregister(child.link)
-        if code >= 0:
-            with suppress(OSError):
-                child.link.send(bytes([code]))
-        child.link.close()  # without a code, the client refuses
+    def _fork(self, key: int, link: socket.socket) -> EventProcess:
+        """Fork a process for the environment of a client. `key` is the number of the environment."""
+        parent = os.getpid()
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            for process in (*self._busy, *self._idle):
+                process.close()
+            for other in (self._listener, ours, link):
+                other.close()
+            serve(theirs, parent, self._environment)
+        theirs.close()
+        process = EventProcess(pid, ours, key)
+        self._poll.register(process.control, select.POLLIN)
+        self._poll.register(process.handle, select.POLLIN)
+        return process
 
-    def _kill(self, child: EventProcess) -> None:
-        """Kill the process of a client that is gone."""
-        self._poll.unregister(child.link)
-        os.kill(child.pid, signal.SIGKILL)  # it is not reaped yet, so the number is its own
+    def _end(self, process: EventProcess) -> None:
+        """Tell a client the exit code of its event, and keep the process for the next one if it waits for that."""
+        if process.link is not None:
+            with suppress(KeyError):
+                self._poll.unregister(process.link)
+        (self._busy if process in self._busy else self._idle).remove(process)
+        if process.end():
+            self._idle.append(process)
+        else:
+            self._forget(process)
+        if len(self._idle) > MOST_IDLE:
+            oldest = self._idle.pop(0)
+            oldest.kill()
+            oldest.end()
+            self._forget(oldest)
+
+    def _forget(self, process: EventProcess) -> None:
+        self._poll.unregister(process.control)
+        self._poll.unregister(process.handle)
+        process.close()
 
     def _close(self) -> None:
         if self._listener.fileno() < 0:
@@ -220,61 +235,18 @@ class Resident:
         except OSError:
             return False
 
-    def _become(self, link: socket.socket, parent: int) -> NoReturn:
-        """Answer one client in a forked process: take on its streams, folder and environment. Never returns."""
-        try:
-            end_with_parent()
-            if os.getppid() != parent:
-                os._exit(FAILED)
-            self._listener.close()
-            for child in self._children.values():
-                child.link.close()
-                os.close(child.handle)
-            words = self._take_over(link)
-            peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            link.close()
-            client = int.from_bytes(peer[:4], sys.byteorder, signed=True)
-            each_call.start_for_agent(words, self._environment, client)
-            raise UsageError("no such agent")  # noqa: TRY301 - every error is reported below
-        except BaseException as error:  # noqa: BLE001 - this process must not continue
-            with suppress(OSError):
-                os.write(2, f"harness refuses this call: {type(error).__name__}: {error}\n".encode())
-        finally:
-            os._exit(FAILED)
 
-    def _take_over(self, link: socket.socket) -> list[str]:
-        """Read the request, and take on all that it says. Return the words of the command line."""
-        link.settimeout(REQUEST_SECONDS)
-        data, descriptors, _, _ = socket.recv_fds(link, NUMBER, 4, socket.MSG_WAITALL)
-        body = _read(link, int.from_bytes(data, "big"))
-        *streams, folder = descriptors
-        for stream, descriptor in enumerate(streams):
-            os.dup2(descriptor, stream)
-            os.close(descriptor)
-        os.fchdir(folder)
-        os.close(folder)
-        umask, count, *fields = map(os.fsdecode, body.split(b"\0"))
-        os.umask(int(umask))
-        words, variables = fields[: int(count)], fields[int(count) :]
-        self._environment.clear()
-        for variable in variables:
-            name, _, value = variable.partition("=")
-            self._environment[name] = value
-        time.tzset()
-        sys.argv[1:] = words
-        return words
+def _environment_key(link: socket.socket) -> int:
+    """Return a number for the environment of a client: equal environments have the same one.
 
-
-def _read(link: socket.socket, size: int) -> bytes:
-    if size > MOST_REQUEST:
-        raise ValueError(f"a request of {size} bytes")
-    data = bytearray()
-    while len(data) < size:
-        piece = link.recv(size - len(data))
-        if not piece:
-            raise EOFError("the request was cut")
-        data += piece
-    return bytes(data)
+    The number only selects a process, which compares the environments themselves.
+    """
+    process, _ = peer_credentials(link)
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:
+            return hash(file.read())
+    except OSError:
+        return 0
 
 
 def _own_files() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,14 @@ from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks, two_hooks
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
+from harness.plugins.agents.resident_client import (
+    GREETING,
+    GREETING_SECONDS,
+    peer_credentials,
+    peer_surroundings,
+    socket_path,
+    surroundings,
+)
 from harness.plugins.agents.settings_file import Installed, installed, settings_path
 from harness.record import Record
 from harness.session.exits import Exit
@@ -77,8 +86,37 @@ def status(arguments: Namespace, environment: Mapping[str, str]) -> int:
             if words and not differ:
                 console.line(f"{row.agent.name}: {words}", Tone.QUIET)
             tell_other_hooks(row.agent, environment, console)
+    if any(row.hook for row in states):
+        console.line(*_resident_line(environment))
     console.line("Files are no proof: `harness hook check AGENT` plays calls through the agent.", Tone.QUIET)
     return FAILED if any(row.problems for row in states) else Exit.DONE
+
+
+def _resident_line(environment: Mapping[str, str]) -> tuple[str, Tone]:
+    """Return a line on the resident process that answers events from here, and its tone."""
+    ours = surroundings("self")
+    variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+    path = "" if ours is None else socket_path(variables, ours)
+    if not path:
+        return "resident: none can run here, so each event takes longer", Tone.WARNING
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(GREETING_SECONDS)
+        try:
+            link.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return "resident: not running; the next event starts it", Tone.QUIET
+        except OSError as error:
+            return f"resident: {path}: {error.strerror or error}; each event takes longer", Tone.WARNING
+        process, _ = peer_credentials(link)
+        if peer_surroundings(link) != ours:
+            return f"resident: process {process} is stopped or not ours, so each event takes longer", Tone.WARNING
+        try:
+            greeting = link.recv(1)
+        except OSError:
+            return f"resident: process {process} does not answer, so each event takes longer", Tone.WARNING
+    if greeting != GREETING:
+        return f"resident: process {process} ends, since the program changed; the next event starts another", Tone.QUIET
+    return f"resident: process {process} answers", Tone.QUIET
 
 
 def _state_of(agent: GuardedAgent, environment: Mapping[str, str]) -> _AgentState:
