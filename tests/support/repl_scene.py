@@ -6,10 +6,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from screen_scene import ENTER, SECONDS, PlayedTerminal
+from screen_scene import CTRL_U, ENTER, ESC, SECONDS, PlayedTerminal
 
 from harness.models.scripted import ModelScript
 
@@ -96,6 +96,37 @@ class Prompt(PlayedTerminal):
             except AssertionError:
                 continue
         self.wait_keys()
+
+    def close_menu(self) -> None:
+        """Wait until a command has opened its menu, and close that: sooner, the key goes to the line before.
+
+        A menu that was there while the command was typed does not count: in this one a blank follows the command.
+        """
+        self.wait_until(
+            lambda: (
+                re.search(r"/\w+ $", self.before_cursor()) is not None and "Esc closes" in "\n".join(self.display())
+            ),
+            "no menu",
+        )
+        self.send(ESC)
+        self.wait_prompt()
+
+    def go_back(self, shown: str) -> None:
+        """Press Esc twice, until the menu of earlier messages shows a text: again, where the two came too far apart."""
+        end = time.monotonic() + SECONDS
+        while shown not in self.text():
+            assert time.monotonic() < end, "no menu of earlier messages"
+            self.send(ESC)
+            time.sleep(0.2)  # read at once, they are another key
+            self.send(ESC)
+            with suppress(AssertionError):
+                self.wait_for(shown, seconds=AGAIN_SECONDS)
+
+    def clear(self, line: str) -> None:
+        """Wait until the prompt waits with this in its line, and delete it."""
+        self.wait_until(lambda: self.cursor_row().endswith(f"> {line}"), f"{line!r} is not in the line")
+        self.send(CTRL_U)
+        self.wait_prompt()
 
     def leave(self) -> int | None:
         """Leave, and return the exit code."""

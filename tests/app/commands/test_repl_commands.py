@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from repl_scene import WIDE, Prompt, Start, prompts, write_config
 from rows import all_rows
-from screen_scene import CTRL_C, DOWN, ENTER, ENTER_KEY, ESC, TAB
+from screen_scene import CTRL_C, DOWN, ENTER, ENTER_KEY, TAB
 
 from harness.actions import Decision
 from harness.app.commands.help import command_table
@@ -208,7 +207,7 @@ def test_showing_commands_print_their_text_and_send_no_request(program: Program,
     prompt.say("/policy reload all", "usage: /policy reload, without further words")
     prompt.say("/model", "model scripted")
     prompt.wait_for("answers now")  # the menu of models
-    prompt.send(ESC)
+    prompt.close_menu()
     prompt.say("/diff --all", "usage: /diff")
     prompt.say("/polcy", "did you mean /policy?")
     assert len(program.players[0].requests) == 2
@@ -535,7 +534,7 @@ def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Progra
     prompt.wait_for("Two.")
     prompt.say("/mode", "mode edits")
     prompt.wait_for("nothing is changed until a plan is approved")
-    prompt.send(ESC)
+    prompt.close_menu()
     prompt.say("/plan", "plan mode: nothing")
     prompt.say("/plan", "plan mode is left")
     prompt.wait_until(lambda: prompt.cursor_row() == ">", "a mode ends where another begins")
@@ -559,10 +558,7 @@ def test_esc_esc_returns_to_an_earlier_message_for_editing(program: Program, sta
     prompt.ask("second words", "Two.")
     prompt.say("/back 3", "usage: /back N, the number of one of your messages: 1 to 2")
     prompt.wait_prompt()
-    prompt.send(ESC)
-    time.sleep(0.2)
-    prompt.send(ESC)
-    prompt.wait_for("2  second words")
+    prompt.go_back("2  second words")
     prompt.wait_for("1  first words")
     prompt.send(DOWN)
     prompt.wait_until(lambda: prompt.cursor_row() == "> /back 2", "nothing is chosen")
@@ -593,7 +589,7 @@ def test_model_and_policy_are_chosen_from_lists(program: Program, start: Start) 
     prompt.wait_for("from now on dear-one answers")
     prompt.say("/policy", "nothing is changed")
     prompt.wait_for("holds now; asks before")
-    prompt.send(ESC)
+    prompt.close_menu()
     prompt.say("/policy use readonly", "policy: shipped readonly")
     prompt.wait_for("| policy readonly |")
     prompt.say("/policy use nothing-like-it", "unknown policy 'nothing-like-it'")
@@ -667,7 +663,7 @@ def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start:
     (original,) = {str(r["session"]) for r in program.records() if r.get("text") == "second"}
     prompt.say("/resume zzz", "no session's name begins with 'zzz'")
     prompt.say("/resume", "just now, 2 turns")
-    prompt.send(ESC)
+    prompt.close_menu()
     prompt.say(f"/resume {original}", "resumed session")
     prompt.ask("fourth", "Four.")
     assert prompt.leave() == 0
@@ -783,8 +779,7 @@ def test_a_profile_is_taken_within_a_session_and_when_it_is_resumed(program: Pro
     prompt.say("/model fast", "from now on small answers, at http://127.0.0.1:")
     prompt.say("/model", "temperature = 0.5")
     prompt.wait_for('effort = "low"')
-    prompt.wait_for("Esc closes")  # before that, the key would not reach the menu
-    prompt.send(ESC)
+    prompt.close_menu()
     prompt.ask("second the-key-of-the-small-one-4711", "Two.")
     prompt.say("/model scripted", "from now on scripted answers, at")
     prompt.ask("third", "Three.")

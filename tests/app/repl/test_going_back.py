@@ -94,8 +94,7 @@ def test_back_takes_back_the_chosen_part(program: Program, start: Start, key: st
     if words:
         prompt.wait_for(words)
     if key in "yc":
-        prompt.wait_until(lambda: prompt.cursor_row() == "> message 2", "the words are not in the line")
-        prompt.send("\x15")
+        prompt.clear("message 2")
     prompt.ask("bye", "End.")
     assert (program.workspace / "a.txt").read_text() == content
     sent = str(program.players[0].requests[-1]["messages"])
@@ -172,7 +171,7 @@ def test_commands_are_counted_shown_and_taken_back_like_edits(program: Program, 
     prompt.wait_for("1 to leave (b.txt: changed after call 1)")
     prompt.wait_for("restored       a.txt  [call 1 bash]")
     assert (file.read_text(), (program.workspace / "b.txt").read_text()) == ("one\n", "mine\n")
-    prompt.send("\x15")
+    prompt.clear("a")
     prompt.ask("bye", "End.")
     assert prompt.leave() == 0
     assert program.run("audit", "verify").code == 0
@@ -200,8 +199,7 @@ def test_cost_follows_a_conversation_through_every_session(program: Program, sta
     prompt.wait_for("conversation, with earlier sessions: 600 tokens in, 60 out, 0.6600 dollars")
     prompt.type("/back 2")
     prompt.wait_for("back to before your message 2")
-    prompt.wait_until(lambda: prompt.cursor_row() == "> b", "the words are not in the line")
-    prompt.send("\x15")
+    prompt.clear("b")
     prompt.say("/cost", "session: 0 tokens in, 0 out, 0.0000 dollars")
     prompt.wait_count("conversation, with earlier sessions: 600 tokens in, 60 out, 0.6600 dollars", 2)
     assert prompt.leave() == 0
@@ -264,21 +262,15 @@ def test_name_follows_a_conversation_and_lists_it(program: Program, start: Start
     prompt.say("/name the  kiwi bug", "named: the  kiwi bug")
     prompt.type("/back 1")
     prompt.wait_for("back to before your message 1")
-    prompt.wait_until(lambda: prompt.cursor_row().startswith("> look at kiwi.py"), "the message is not in the line")
-    prompt.send("\x15")
+    prompt.clear("look at kiwi.py")
     prompt.say("/name", "named: the  kiwi bug")
     assert prompt.leave() == 0
     prompt = start(replies(Reply(text="Second.")), "-c")
     prompt.ask("go on", "Second.")
-    prompt.type("/resume ")
-    prompt.wait_for("look at kiwi.py")  # the session that was forked before it had a name
-    prompt.wait_for("the  kiwi bug")
-    prompt.wait_for("Esc closes")
-    prompt.send("\x1b")
-    prompt.wait_until(
-        lambda: "Esc closes" not in prompt.text(), "the menu is open"
-    )  # read at once, both are Alt-Ctrl-U
-    prompt.send("\x15")
+    prompt.type("/resume")
+    prompt.wait_for("look at kiwi.py  just now")  # the session that was forked before it had a name
+    prompt.wait_for("the  kiwi bug    just now")
+    prompt.close_menu()
     assert prompt.leave() == 0
     listed = [json.loads(line) for line in program.run("sessions", "list", "--json").out.splitlines()]
     assert [session["name"] for session in listed] == [None, "the  kiwi bug", "the  kiwi bug", "the  kiwi bug"]
