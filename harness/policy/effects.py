@@ -83,6 +83,11 @@ class SandboxTable(Record):
             trusted=False,
         )
 
+    def seen_from(self, top: str) -> SandboxTable:
+        """Return the table of the folder `top` for a workspace below it: what it hides, without its other places."""
+        hide = tuple(place if place.startswith(("/", "~")) else posixpath.join(top, place) for place in self.hide)
+        return replace(self, write=None, show=None, hide=hide)
+
     @property
     def reach(self) -> Reach:
         """The hosts that the table permits."""

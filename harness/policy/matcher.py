@@ -83,6 +83,10 @@ class Matcher(Record):
         """
         return self == other and not auto
 
+    def seen_from(self, workspace: str, top: str) -> Matcher:  # noqa: ARG002 - likewise
+        """Return the matcher of a policy of the folder `top` for a workspace below it. Both are absolute."""
+        return self
+
     def words(self) -> str:
         """Return the condition in words for people, to follow `every call`. Not yet safe to show."""
         raise NotImplementedError

@@ -17,6 +17,7 @@ from harness.policy.command_matchers import CommandMatcher, tools_problem
 from harness.policy.matcher import Examples, Matcher, Problem, RuleKeys, not_about, quoted
 from harness.policy.patterns import PathPatterns
 from harness.policy.tool_matchers import ArgumentMatcher, HostMatcher, ToolMatcher
+from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.policy.rules import Rule
@@ -52,6 +53,11 @@ class FileMatcher(Matcher):
         of_operands = "argv" in keys or ("env" in keys and not keys.auto)
         kind = OperandMatcher if of_operands else cls
         yield kind(patterns=patterns, access=tuple(access_by_name[word] for word in words), exceptions=exceptions)
+
+    def seen_from(self, workspace: str, top: str) -> Matcher:
+        """Return the matcher with patterns relative to `top`."""
+        exceptions = None if self.exceptions is None else self.exceptions.seen_from(workspace, top)
+        return replace(self, patterns=self.patterns.seen_from(workspace, top), exceptions=exceptions)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
         """Return whether it matches a path, or an argument of a tool that may be a path."""
@@ -115,6 +121,7 @@ class FileMatcher(Matcher):
         """Return whether `other` matches all files that this matcher matches."""
         return (
             type(other) is FileMatcher
+            and self.patterns.top == other.patterns.top
             and set(self.patterns.patterns) <= set(other.patterns.patterns)
             and set(self.access) <= set(other.access)
             and _patterns_of(other.exceptions) <= _patterns_of(self.exceptions)

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from harness.paths import TreeNames, fold
-from harness.record import Record
+from harness.record import Record, replace
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -27,21 +27,28 @@ class PathPatterns(Record):
     """
 
     patterns: tuple[str, ...]
+    top: str = ""
+    """The folder that the patterns are relative to, if it is one above the workspace (absolute, links followed)."""
+    below: str = ""
+    """The name of the workspace relative to `top`."""
 
     def covers(self, names: Sequence[str]) -> bool:
         """Return whether every name, as the name of a file, matches exactly as written. False for absolute names."""
         compiled = _compiled(self.patterns)
-        return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
+        return all(not name.startswith("/") and _is_meant(compiled, name) for name in map(self._from_top, names))
 
     def hits(self, names: Sequence[str]) -> bool:
         """Return whether any name, or a folder above it, matches. Names match as written or case-folded (`fold`)."""
-        return any(self._matches(name) or self._matches_folded(name) for name in names)
+        return any(self._matches(name) or self._matches_folded(name) for name in map(self._from_top, names))
 
     def hit_among(self, names: TreeNames) -> Iterator[str]:
         """Yield the names for which `hits` is true, some of them twice. Quick if few of many names match.
 
         INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
         """
+        if self.top:
+            yield from (name for name in names if self.hits((name,)))
+            return
         compiled = _compiled(self.patterns)
         ways = [(compiled.folded, names.folded)]
         if compiled.hard or not names.lines.isascii():  # otherwise every match as written is a folded match too
@@ -49,6 +56,16 @@ class PathPatterns(Record):
         for patterns, text in ways:
             for expression in _expressions(patterns):
                 yield from (name for name in names.find(expression, text) if self.hits((name,)))
+
+    def seen_from(self, workspace: str, top: str) -> PathPatterns:
+        """Return the patterns of the folder `top` for a workspace below it. Both are absolute, links followed."""
+        return replace(self, top=top, below=workspace.removeprefix(top).strip("/"))
+
+    def _from_top(self, name: str) -> str:
+        """Return a name relative to the workspace as one relative to `top`. Absolute names of other places stay."""
+        if not self.top:
+            return name
+        return name.removeprefix(f"{self.top}/") if name.startswith("/") else f"{self.below}/{name.removeprefix('./')}"
 
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)

@@ -46,6 +46,8 @@ class Layer(Enum):
     USER = "user"
     SHIPPED = "shipped"
     PROJECT = "project"
+    REPOSITORY = "repository"
+    """The policy at the top of the repository that the workspace is a folder of."""
     SESSION = "session"
 
 

@@ -11,7 +11,7 @@ from harness.paths import fold
 from harness.policy.hosts import HostPattern, host_patterns
 from harness.policy.matcher import Examples, Matcher, Problem, RuleKeys, not_about, quoted
 from harness.policy.patterns import PathPatterns
-from harness.record import Record
+from harness.record import Record, replace
 from harness.regex import regex
 from harness.text.fields import check_of
 from harness.tool_kinds import SHIPPED_TOOLS, Does, is_from_outside, is_named, tool_kind
@@ -134,6 +134,12 @@ class ArgumentMatcher(Matcher):
             keys.fail("where", 'must be a table, such as {path = ["src/"], host = ["*.example.org"]}')
         for name, value in table.items():
             yield cls(argument=_argument(keys, name, value))
+
+    def seen_from(self, workspace: str, top: str) -> Matcher:
+        """Return the matcher with paths relative to `top`."""
+        paths = self.argument.paths
+        seen = None if paths is None else paths.seen_from(workspace, top)
+        return replace(self, argument=replace(self.argument, paths=seen))
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the use holds the arguments
         """Return whether an argument matches, or may match."""

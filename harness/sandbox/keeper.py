@@ -7,6 +7,7 @@ keeper of commands that stay in this process's session is a fork of it.
 from __future__ import annotations
 
 import array
+import atexit
 import errno
 import marshal
 import os
@@ -41,7 +42,8 @@ def keeper(*, in_session: bool = False) -> Keeper:
         existing = _keepers.get(key)
         if existing is None:
             if not _keepers:
-                os.register_at_fork(after_in_child=_forget)
+                os.register_at_fork(after_in_child=_close_all)
+                atexit.register(_close_all)
             existing = _keepers[key] = Keeper(_forked if in_session else _spawned)
     return existing
 
@@ -51,10 +53,10 @@ def start_early() -> None:
     keeper().start()
 
 
-def _forget() -> None:
-    """Close the parent's socket in a process forked from the harness, so that the keeper notices the harness's end."""
-    for inherited in _keepers.values():
-        inherited.close()
+def _close_all() -> None:
+    """Close the sockets, at the end of this process, and in a fork of it, so that keepers notice the harness's end."""
+    for existing in _keepers.values():
+        existing.close()
 
 
 class KeptWalls(Record):

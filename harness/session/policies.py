@@ -30,10 +30,11 @@ def assemble(
     pinned: str | None = None,
     examples: bool = True,
 ) -> Policy:
-    """Return the policy in force in `workspace`, combined from up to three layers.
+    """Return the policy in force in `workspace`, combined from its layers.
 
     They are the managed policy; then `names`, or else the user's or the shipped `fallback`; then the project's, which
-    only tightens unless the user has trusted exactly its content.
+    only tightens unless the user has trusted exactly its content; then that of the top of the repository, if the
+    workspace lies below it, of which only that counts which tightens.
 
     `pinned` is the SHA-256 that the policy of `names` must have. `examples` says whether examples are tried, as in
     `load_policy`; those of shipped policies are never tried here, only by our tests and `harness policy check`.
@@ -58,14 +59,17 @@ def assemble(
     project = os.path.join(workspace, PROJECT_POLICY)
     if os.path.lexists(project):
         layers.append(_project_policy(state, project, examples))
+    above = policy_above(workspace, state.home)
+    if above:
+        layers.append(_policy_of_top(above, workspace, examples))
     # No call may write the policies, the trust file or the logs.
-    return combine(layers).guarding(*state.guarded)
+    return combine(layers).guarding(*state.guarded, *([above] if above else ()))
 
 
 def policy_above(workspace: str, home: str) -> str:
     """Return the path of the policy at the top of the repository around `workspace`, a folder below it.
 
-    That policy is not in force in `workspace`, since its patterns are relative to the top. Empty without one.
+    Only its part that tightens is in force in `workspace`, with patterns relative to the top. Empty without one.
     """
     top = work_top(workspace, home)
     path = os.path.join(top, PROJECT_POLICY)
@@ -120,6 +124,23 @@ def with_digest(policy: Policy, sha256: str | None) -> Policy:
 def _project_policy(state: State, path: str, examples: bool) -> Policy:
     policy = load_policy(path, layer=Layer.PROJECT, examples=examples)
     return policy if state.is_trusted(policy.sha256) else tightening_only(policy)
+
+
+def _policy_of_top(path: str, workspace: str, examples: bool) -> Policy:
+    """Return the part of the policy at `path` that holds in `workspace`, a folder below that of the policy.
+
+    Its places in `[sandbox]` are left out but for what it hides.
+    """
+    top = os.path.dirname(os.path.dirname(path))
+    policy = tightening_only(load_policy(path, layer=Layer.REPOSITORY, examples=examples))
+    return replace(
+        policy,
+        rules=tuple(
+            replace(rule, matchers=tuple(matcher.seen_from(workspace, top) for matcher in rule.matchers))
+            for rule in policy.rules
+        ),
+        sandbox_tables=tuple(table.seen_from(top) for table in policy.sandbox_tables),
+    )
 
 
 def _check_managed(path: str) -> None:

@@ -64,9 +64,9 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callabl
     withhold(not_for(settings))
     home = environment.get("HOME", "")
     unless = (workspace.root, home)
-    if left_out := policy_above(workspace.root, home):
-        left_out = visible_line(left_out, 1_000)
-        notes = (*notes, f"left out: {left_out}, which holds at the top of the repository; start harness there")
+    if above := policy_above(workspace.root, home):
+        above = visible_line(above, 1_000)
+        notes = (*notes, f"of {above}, at the top of the repository, only what tightens holds here")
     return SessionPlace(
         environment=environment,
         state=state,

@@ -78,8 +78,10 @@ def current_folder() -> str:
 class State:
     """The folders and files of one user (XDG Base Directory Specification 0.8)."""
 
-    def __init__(self, *, state: str, config: str) -> None:
+    def __init__(self, *, state: str, config: str, home: str = "") -> None:
         """Set all paths below the state and the configuration folder (see `State.of`). They need not exist yet."""
+        self.home = home
+        """Home folder of the user. Empty if it is unknown."""
         self.state = state
         """State folder (default: ~/.local/state/harness)."""
         self.config = config
@@ -131,7 +133,9 @@ class State:
             )
 
         return cls(
-            state=folder("XDG_STATE_HOME", os.path.join(".local", "state")), config=folder("XDG_CONFIG_HOME", ".config")
+            state=folder("XDG_STATE_HOME", os.path.join(".local", "state")),
+            config=folder("XDG_CONFIG_HOME", ".config"),
+            home=environment.get("HOME", ""),
         )
 
     @property

@@ -27,6 +27,7 @@ _WHOSE = {
     Layer.USER: "your policy",
     Layer.SHIPPED: "the policy that ships",
     Layer.PROJECT: "this folder's policy",
+    Layer.REPOSITORY: "the policy at the top of this repository",
     Layer.SESSION: "a grant of yours",
 }
 

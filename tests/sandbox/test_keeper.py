@@ -43,3 +43,17 @@ def test_a_keeper_that_leaves_has_reaped_the_ended_command() -> None:
         [sys.executable, "-c", LEAVES, str(ROOT)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.stdout, done.returncode) == ("left: []\n", 0), done.stderr
+
+
+STAYS = "import sys; sys.path.insert(0, sys.argv[1]); from harness.sandbox.keeper import keeper; keeper().why_not()"
+
+
+def test_keeper_leaves_no_open_socket_at_the_end_of_the_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", STAYS, str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)

@@ -512,11 +512,11 @@ def test_approval_after_a_torn_line_is_kept(tmp_path: Path, torn: str) -> None:
 
 
 @all_rows(
-    ("cwd", "top", "is_left_out"),
+    ("cwd", "top", "is_above"),
     [("sub", "workspace", True), (".", "workspace", False), ("sub", "home", False), ("sub", "", False)],
 )
 def test_a_start_below_the_top_of_a_repository_tells_of_the_policy_there(
-    cwd: str, top: str, is_left_out: bool, tmp_path: Path
+    cwd: str, top: str, is_above: bool, tmp_path: Path
 ) -> None:
     program = Program(tmp_path)
     folder = program.workspace / cwd
@@ -531,4 +531,4 @@ def test_a_start_below_the_top_of_a_repository_tells_of_the_policy_there(
     program.environment["OPENAI_BASE_URL"] = program.serve(replies(Reply(text="Done.")))
     done = program.run("run", "go", "--cwd", str(folder))
     assert done.code == 0, done.err
-    assert (f"left out: {file}, which holds at the top of the repository" in done.err) == is_left_out
+    assert (f"of {file}, at the top of the repository, only what tightens holds here" in done.err) == is_above
