@@ -139,6 +139,7 @@ HELP: Mapping[str, Mapping[str, str]] = {
 TOPICS: Mapping[str, tuple[str, str]] = {
     "policies": ("policies.md", "Policies"),
     "walls": ("policies.md", "`[sandbox]`"),
+    "grants": ("policies.md", "Grants"),
     "modes": ("terminal.md", "Modes"),
     "questions": ("terminal.md", "Approval prompts"),
     "commands": ("terminal.md", "Commands"),
