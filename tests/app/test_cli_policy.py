@@ -312,7 +312,7 @@ def test_explain_in_a_subfolder_is_by_the_policy_of_the_repository(program: Prog
         (("cat d/x",), 20),
         (("--tool", "read_file", "d/x"), 20),
         (("--tool", "Read", '{"file_path": "d/x"}'), 20),
-        (("--cwd", ".", "cat d/x"), 0),
+        (("--cwd", ".", "cat d/x"), 20),  # in this folder as workspace the strict rules at the top hold
     ):
         done = program.run("policy", "explain", *words, cwd=sub)
         assert (done.code, "judged in the repository" in done.err) == (code, "--cwd" not in words), done
