@@ -138,8 +138,8 @@ class ArgumentMatcher(Matcher):
     def seen_from(self, workspace: str, top: str) -> Matcher:
         """Return the matcher with paths relative to `top`."""
         paths = self.argument.paths
-        seen = None if paths is None else paths.seen_from(workspace, top)
-        return replace(self, argument=replace(self.argument, paths=seen))
+        paths = None if paths is None else paths.seen_from(workspace, top)
+        return replace(self, argument=replace(self.argument, paths=paths))
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the use holds the arguments
         """Return whether an argument matches, or may match."""

@@ -33,8 +33,8 @@ def assemble(
     """Return the policy in force in `workspace`, combined from its layers.
 
     They are the managed policy; then `names`, or else the user's or the shipped `fallback`; then the project's, which
-    only tightens unless the user has trusted exactly its content; then that of the top of the repository, if the
-    workspace lies below it, of which only that counts which tightens.
+    only tightens unless the user has trusted exactly its content; then that of the repository's top, if the workspace is
+    a folder below, which only tightens.
 
     `pinned` is the SHA-256 that the policy of `names` must have. `examples` says whether examples are tried, as in
     `load_policy`; those of shipped policies are never tried here, only by our tests and `harness policy check`.
@@ -59,11 +59,11 @@ def assemble(
     project = os.path.join(workspace, PROJECT_POLICY)
     if os.path.lexists(project):
         layers.append(_project_policy(state, project, examples))
-    above = policy_above(workspace, state.home)
-    if above:
-        layers.append(_policy_of_top(above, workspace, examples))
+    top_policy = policy_above(workspace, state.home)
+    if top_policy:
+        layers.append(_policy_of_top(top_policy, workspace, examples))
     # No call may write the policies, the trust file or the logs.
-    return combine(layers).guarding(*state.guarded, *([above] if above else ()))
+    return combine(layers).guarding(*state.guarded, *filter(None, (top_policy,)))
 
 
 def policy_above(workspace: str, home: str) -> str:

@@ -64,9 +64,9 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callabl
     withhold(not_for(settings))
     home = environment.get("HOME", "")
     unless = (workspace.root, home)
-    if above := policy_above(workspace.root, home):
-        above = visible_line(above, 1_000)
-        notes = (*notes, f"of {above}, at the top of the repository, only what tightens holds here")
+    if top_policy := policy_above(workspace.root, home):
+        top_policy = visible_line(top_policy, 1_000)
+        notes = (*notes, f"of {top_policy}, at the top of the repository, only what tightens holds here")
     return SessionPlace(
         environment=environment,
         state=state,
