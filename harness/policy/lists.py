@@ -10,7 +10,7 @@ from harness.regex import regex
 _NAME = regex(r"@(@?)([A-Za-z][A-Za-z0-9_-]*)")
 _NESTED = "argv"
 """The key whose inner lists are choices. A named list is one choice there."""
-KEYS = ("argv", "flags", "env", "path", "except", "host", "tool", "write", "network")
+KEYS = ("argv", "flags", "options", "env", "path", "except", "host", "tool", "write", "network")
 """Keys of a rule whose values may name a list."""
 
 

@@ -21,7 +21,7 @@ from harness.actions import Action, Decision, Enforcement
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
-from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
+from harness.policy.loader import PACKS, SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict, evaluate
 from harness.tool_kinds import SHIPPED_TOOLS
@@ -43,8 +43,11 @@ class Rule(NamedTuple):
 def rules() -> Iterator[Rule]:
     for path in (*(os.path.join(FOLDER, file) for file in FILES), *OVERLAYS):
         with open(path, "rb") as opened:
-            for table in tomllib.load(opened)["rule"]:
-                yield Rule(os.path.basename(path), table)
+            policy = tomllib.load(opened)
+        for table in policy["rule"]:
+            if table.get("path") == ["@secrets"]:
+                table["path"] = policy["lists"]["secrets"]
+            yield Rule(os.path.basename(path), table)
 
 
 RULES = [pytest.param(rule, id=f"{rule.file}: {rule.table['id']}") for rule in rules()]
@@ -96,7 +99,7 @@ def decision_word(verdict: Verdict) -> str:
 
 
 def test_the_folder_holds_the_policies_that_have_names_and_no_other() -> None:
-    assert sorted(f"{name}.toml" for name in SHIPPED) == FILES
+    assert sorted(f"{name}.toml" for name in (*SHIPPED, *PACKS)) == FILES
 
 
 @all_rows("name", SHIPPED)
