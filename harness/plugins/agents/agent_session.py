@@ -25,8 +25,9 @@ from harness.log.order import Ledger, LogRecord
 from harness.log.reader import read_log
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.plugins.agents.open_call import AgentAnswer, OpenCall, end_of, invalidate
 from harness.plugins.agents.seen_hooks import SeenHooks
-from harness.record import Record, field_names, replace
+from harness.record import field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, make_private, open_private, write_whole
 
@@ -50,39 +51,6 @@ STOPPED = (
     'configure `agents.unjudged = "warn"`.'
 )
 CUT_SHORT = "whoever judged it was cut short."
-
-
-class OpenCall(Record):
-    """A call that the agent may carry out, and that has no known outcome yet."""
-
-    number: int
-    id: str
-    tool: str
-    key: str
-    """Key of the call in `AgentSession.answers`."""
-    intent: Mapping[str, JsonValue] | None = None
-    """Fields of the intent, if the agent asks the user first. Recorded after the user approves."""
-    path: str = ""
-    """The file that the call changes, if the change can be undone. Empty otherwise."""
-    before_sha256: str | None = None
-    ticket: str = ""
-    """Path of the ticket if the call runs with one. Then harness observes the outcome, and ignores the agent's."""
-    asked_ns: int = 0
-    """Monotonic time at which the agent was told to ask, in nanoseconds. 0 if it was not."""
-
-    @property
-    def proposal(self) -> Proposal:
-        """The call in the form that the records of its end need."""
-        return Proposal(number=self.number, call=ToolCall(id=self.id, name=self.tool, arguments=""))
-
-
-class AgentAnswer(Record):
-    """Our answer to one call of the agent."""
-
-    number: int
-    """Number of the call in the log; of a patch, that of its first part."""
-    allowed: str
-    """Digest of what may run (`GuardedAgent.substance_of`). Empty if the call was refused."""
 
 
 class AgentSession:
@@ -177,11 +145,11 @@ class AgentSession:
         Raises LogError.
         """
         for call in self.open:
-            unused = bool(call.ticket) and _invalidate(call.ticket)
+            unused = bool(call.ticket) and invalidate(call.ticket)
             if self.log.last_step(call.number) != "intent":  # the agent asked, and reports no refusal
-                self.log.append("outcome", _end_of(call.proposal, "not_run", NO_ANSWER))
+                self.log.append("outcome", end_of(call.proposal, "not_run", NO_ANSWER))
             elif unused:
-                self.log.append("outcome", _end_of(call.proposal, "failed", NEVER_BEGUN))
+                self.log.append("outcome", end_of(call.proposal, "failed", NEVER_BEGUN))
         counts: JsonValue = dict(self.log.counts)
         self.log.append("session_ended", {"stop": stop, "detail": detail, "counts": counts}, sync=True)
         self._open_in_log = False
@@ -203,16 +171,16 @@ class AgentSession:
 
         Nothing is recorded for a command that has begun with its ticket, whose end harness sees itself.
         """
-        if not call.ticket or _invalidate(call.ticket):
+        if not call.ticket or invalidate(call.ticket):
             self.open.remove(call)
             status = "failed" if self.log.last_step(call.number) == "intent" else "not_run"
-            self.log.append("outcome", _end_of(call.proposal, status, reason))
+            self.log.append("outcome", end_of(call.proposal, status, reason))
 
     def take_back(self, calls: Sequence[HandedOver], reason: str) -> None:
         """Record that calls which were ready to be carried out will not run. Raises LogError."""
         for call in calls:
             status = "not_run" if call.asks else "failed"  # after an intent, `not_run` is not allowed
-            self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {reason}."))
+            self.log.append("outcome", end_of(call.proposal, status, f"Nothing was done: {reason}."))
 
     def begins_at(self, path: str, sha256: str) -> bool:
         """Record the new digest of a changed file for the open calls on it. Return whether there are any.
@@ -387,24 +355,6 @@ def session_folder(folder: str, agent: str, session: str) -> str:
     return os.path.join(folder, f"{agent}-{digest_of(session.encode())[:16]}")
 
 
-def _invalidate(ticket: str) -> bool:
-    """Invalidate a ticket. Return whether it was unused; then no process has run with it, and none will."""
-    try:
-        os.unlink(ticket)
-    except OSError:
-        return False
-    return True
-
-
-def _end_of(proposal: Proposal, status: str, content: str) -> Mapping[str, JsonValue]:
-    return {"call": proposal.number, "tool": proposal.call.name, "status": status, "content": content}
-
-
-def _proposal_of(record: LogRecord) -> Proposal:
-    call = ToolCall(id=str(record["id"]), name=str(record["tool"]), arguments="")
-    return Proposal(number=_count(record["call"]), call=call, arguments_sha256=str(record["arguments_sha256"]))
-
-
 # Imported only if there are grants: PostToolUse and `harness exec` do not need the policy modules.
 
 
@@ -441,3 +391,8 @@ def _count(value: JsonValue) -> int:
     if not isinstance(value, int):
         raise TypeError(f"expected a whole number, got {type(value).__name__}")
     return value
+
+
+def _proposal_of(record: LogRecord) -> Proposal:
+    call = ToolCall(id=str(record["id"]), name=str(record["tool"]), arguments="")
+    return Proposal(number=_count(record["call"]), call=call, arguments_sha256=str(record["arguments_sha256"]))

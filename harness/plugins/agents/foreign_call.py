@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.errors import ToolError
 from harness.plugins.agents.event import HookEvent
-from harness.record import Record
+from harness.record import Record, replace
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE, server_tool
 
 MOST_KEPT_BYTES = 64 * 1024 * 1024
@@ -141,3 +142,24 @@ def named_as_in_policies(call: ForeignCall, mark: str, servers: Collection[str],
     if not own_cuts:
         names.append(call.tool)
     return ForeignCall(kind=call.kind, tool=names[0], arguments=call.arguments, or_tools=tuple(names[1:]))
+
+
+def parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
+    """Return the parts of a call that are judged and logged separately: one for each file of a patch, or of a list."""
+    paths = call.arguments.get("path")
+    if call.kind is ForeignKind.READ and isinstance(paths, list) and paths:
+        return tuple(replace(call, arguments={**call.arguments, "path": path}) for path in paths)
+    if call.kind is not ForeignKind.PATCH:
+        return (call,)
+    from harness.plugins.agents.patches import PatchKind, read_patch, split_patch
+
+    patch = str(call.arguments["patch"])
+    try:
+        kinds, parts = [section.kind for section in read_patch(patch)], split_patch(patch)
+    except ToolError:
+        return (call,)  # the gate will refuse it with a reason
+    names = (NAMES[ForeignKind.WRITE if kind is PatchKind.ADD else ForeignKind.PATCH] for kind in kinds)
+    return tuple(
+        replace(call, tool=name, arguments={**call.arguments, "patch": part})
+        for name, part in zip(names, parts, strict=True)
+    )

@@ -27,13 +27,14 @@ from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall
 from harness.paths import is_within, short_place
-from harness.plugins.agents.agent_session import AgentSession, OpenCall
+from harness.plugins.agents.agent_session import AgentSession
 from harness.plugins.agents.attendance import is_attended
 from harness.plugins.agents.event import HookEvent
-from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
+from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind, parts_of
 from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
 from harness.plugins.agents.handed_over import HandedOver, hand_over
+from harness.plugins.agents.open_call import OpenCall
 from harness.plugins.agents.second_hook import SecondHook
 from harness.policy.verdict import evaluate
 from harness.programs.excluding import excluding_words
@@ -78,7 +79,7 @@ class JudgedCall:
         self._advice = Advice()
         self._ticket: Ticket | None = None
         self._call = call or agent.call_of(event, parts.environment)
-        self._calls = _parts_of(self._call)
+        self._calls = parts_of(self._call)
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
         """Whether the agent asks the user itself if the verdict is CONFIRM."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
@@ -392,27 +393,6 @@ class JudgedCall:
         if not rules or len(rules) > MOST_ADVICE:
             return ""
         return f"\nThe person may allow it with this rule in a policy of theirs ({policy.name} holds now):\n{rules}"
-
-
-def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
-    """Return the parts of a call that are judged and logged separately: one for each file of a patch, or of a list."""
-    paths = call.arguments.get("path")
-    if call.kind is ForeignKind.READ and isinstance(paths, list) and paths:
-        return tuple(replace(call, arguments={**call.arguments, "path": path}) for path in paths)
-    if call.kind is not ForeignKind.PATCH:
-        return (call,)
-    from harness.plugins.agents.patches import PatchKind, read_patch, split_patch
-
-    patch = str(call.arguments["patch"])
-    try:
-        kinds, parts = [section.kind for section in read_patch(patch)], split_patch(patch)
-    except ToolError:
-        return (call,)  # the gate will refuse it with a reason
-    names = (NAMES[ForeignKind.WRITE if kind is PatchKind.ADD else ForeignKind.PATCH] for kind in kinds)
-    return tuple(
-        replace(call, tool=name, arguments={**call.arguments, "patch": part})
-        for name, part in zip(names, parts, strict=True)
-    )
 
 
 def _strictness(gate: Gate, pending: PendingCall) -> int:

@@ -12,10 +12,11 @@ from harness.digest import digest_of
 from harness.files.before_images import BeforeImages
 from harness.gate.records import CallRecords
 from harness.messages import ResultStatus, ToolResult
-from harness.plugins.agents.agent_session import STOPPED, AgentSession, OpenCall
+from harness.plugins.agents.agent_session import STOPPED, AgentSession
 from harness.plugins.agents.event import HookEvent, When
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
 from harness.plugins.agents.guarded_agent import GuardedAgent
+from harness.plugins.agents.open_call import OpenCall
 from harness.record import replace
 from harness.safe_files import read_small
 from harness.session.asked_call import HookParts

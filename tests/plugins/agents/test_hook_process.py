@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from git_scene import run_git
 from hook_process import Hooked, finished, is_refusal
 from places import shell_word
 from program import Program, made_program
@@ -218,6 +219,25 @@ def test_event_without_a_folder_is_judged_in_that_of_the_hook(hooked: Hooked) ->
         event = {"agent_action_name": "pre_read_code", "trajectory_id": "S", "tool_info": {"file_path": str(path)}}
         process = hooked.program.start("hook", "windsurf", stdin=subprocess.PIPE)
         assert finished(process, json.dumps(event).encode()).code == code, path
+
+
+def test_linked_worktree_is_a_workspace_with_its_own_policy(hooked: Hooked, tmp_path: Path) -> None:
+    top, linked = tmp_path / "top", tmp_path / "linked"
+    top.mkdir()
+    run_git(top, "init", "-q")
+    rule = '[[rule]]\nid = "no-make"\ndecision = "deny"\nargv = ["make"]\nreason = "Not here."\n'
+    (top / ".harness").mkdir()
+    (top / ".harness" / "policy.toml").write_text(f'version = 1\nname = "p"\n{rule}')
+    run_git(top, "add", "-A")
+    run_git(top, "commit", "-qm", "x")
+    run_git(top, "worktree", "add", "-q", str(linked))
+    (linked / "sub").mkdir()
+    hooked.environment["CLAUDE_PROJECT_DIR"] = str(linked / "sub")
+    done = hooked.hook(hooked.event(command="make", cwd=str(linked / "sub")))
+    assert f"rule no-make ({linked}/.harness/policy.toml:3)" in done.out
+    assert hooked.records()[0]["workspace"] == str(linked)
+    outside = hooked.hook(hooked.event(command=f"cat {top}/f", use_id="c2", cwd=str(linked / "sub")))
+    assert "lies outside" in outside.out
 
 
 def test_hook_works_without_account_variables(hooked: Hooked) -> None:

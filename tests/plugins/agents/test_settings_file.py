@@ -299,6 +299,7 @@ def test_toml_settings_keep_their_text(tmp_path: Path) -> None:
         "PreToolUse",
         "PostToolUse",
         "PostToolUseFailure",
+        "UserPromptSubmit",
         "SessionEnd",
     ]
     assert {"--policy" in hook["command"] for hook in hooks[1:]} == {True}
