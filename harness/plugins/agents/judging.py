@@ -151,6 +151,8 @@ class JudgedCall:
             answer = agent.block(session.latch)
         else:
             answer = self._decide(gate, pending, self._policy)
+            if self._call.kind is ForeignKind.SHELL:
+                session.has_namespaces = self._walls.has_namespaces  # also after a refusal, whose judging may test it
         session.state, session.grants = gate.state, gate.grants.grants
         self.hook.note(min(call.proposal.number for call in pending), answer)
         self._parts.note_head(session.log, False)
@@ -298,7 +300,6 @@ class JudgedCall:
                 hidden=self._parts.hidden,
                 is_asked=is_asked,
             )
-            self._session.has_namespaces = self._walls.has_namespaces
         elif verdict.effects.left_out:
             left_out = verdict.effects.left_out
             raise ToolError(

@@ -31,6 +31,7 @@ from harness import shipped
 from harness.plugins.agents.commands.resident import MOST_IDLE
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.plugins.agents.resident_client import COMMANDS, GREETING, socket_path, surroundings
+from harness.sandbox import probe, why_no_namespaces
 
 pytestmark = pytest.mark.skipif(
     surroundings("self") is None, reason="these processes are confined, or without namespaces: no resident serves them"
@@ -47,6 +48,8 @@ class Answered(NamedTuple):
 
     done: Done
     by_resident: bool
+    modules: frozenset[str]
+    """Those that the client loaded."""
 
 
 class Residing(Hooked):
@@ -111,9 +114,10 @@ def answered(process: subprocess.Popen[bytes]) -> Answered:
     out, err = process.communicate(timeout=LONGEST)
     lines = err.decode().splitlines(keepends=True)
     imports = [line for line in lines if line.startswith("import time:")]
+    modules = frozenset(line.rpartition("|")[2].strip() for line in imports)
     said = "".join(line for line in lines if not line.startswith("import time:"))
-    gate = any("harness.plugins.agents.guarded_agent" in line for line in imports)
-    return Answered(Done(process.returncode, out.decode(), said), by_resident=not gate)
+    gate = "harness.plugins.agents.guarded_agent" in modules
+    return Answered(Done(process.returncode, out.decode(), said), by_resident=not gate, modules=modules)
 
 
 def word_in(done: Done) -> str:
@@ -211,7 +215,12 @@ def test_the_first_event_starts_a_resident_that_answers_the_next_ones(residing: 
     for number, (command, word) in enumerate((("ls", "allow"), ("touch made", "ask"), ("cat .env", "deny")), start=1):
         answer = residing.ask(residing.event(command=command, use_id=f"c{number}"))
         assert (word_in(answer.done), answer.by_resident) == (word, True), answer
-    assert residing.ask(residing.event("PostToolUse", use_id="c1")).by_resident
+    answer = residing.ask(residing.event("PostToolUse", use_id="c1"))
+    assert answer.by_resident
+    agents = "harness.plugins.agents"
+    ours = {name for name in answer.modules if name.startswith("harness")}
+    assert ours == {"harness", "harness.plugins", agents, f"{agents}.resident_client"}
+    assert answer.modules.isdisjoint({"os", "site", "socket"})
     assert [record["call"] for record in residing.records() if record["kind"] == "decision"] == [1, 2, 3, 4]
     assert residing.socket is not None
     assert (residing.socket.stat().st_mode & 0o777, residing.socket.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -296,11 +305,35 @@ def test_events_of_one_environment_share_a_process_and_those_of_another_get_thei
         assert os.readlink(f"/proc/{child}/cwd") == "/"
 
 
+def test_sessions_of_one_environment_get_their_own_tickets_and_folders(residing: Residing, tmp_path: Path) -> None:
+    pid = residing.settle()
+    folders = [residing.workspace, tmp_path / "other"]
+    (folders[1] / ".git").mkdir(parents=True)
+    environment = {name: value for name, value in residing.environment.items() if name != "CLAUDE_PROJECT_DIR"}
+    tickets: list[tuple[str, str]] = []
+    for number in range(6):
+        event = residing.event(use_id=f"c{number}", session_id=f"S{number % 2}", cwd=str(folders[number % 2]))
+        answer = residing.ask(event, environment=environment)
+        assert answer.by_resident
+        line = json.loads(answer.done.out)["hookSpecificOutput"]["updatedInput"]["command"]
+        session, _, name = line.partition("--ticket ")[2].split()[0].rpartition(".")
+        tickets.append((session, name))
+        until(lambda: len(children(pid)) == 1)
+    assert len({session for session, _ in tickets[::2]}) == len({session for session, _ in tickets[1::2]}) == 1
+    assert len(set(tickets)) == 6
+    agents = Path(residing.environment["XDG_STATE_HOME"], "harness", "agents")
+    for number, (session, name) in enumerate(tickets):
+        stored = json.loads((agents / session / "tickets" / name).read_text())
+        assert stored["cwd"] == str(folders[number % 2])
+
+
+@pytest.mark.skipif(bool(why_no_namespaces(probe())), reason="this machine gives commands no namespaces")
 def test_event_that_leaves_a_child_ends_its_process(residing: Residing) -> None:
     pid = residing.settle()
     assert residing.ask(residing.event(command="cat .env", use_id="c2")).by_resident  # starts a keeper
     until(lambda: not children(pid))
-    assert residing.ask(residing.event(use_id="c3")).by_resident
+    assert residing.ask(residing.event(command="cat .env", use_id="c3")).by_resident  # knows that there are namespaces
+    until(lambda: len(children(pid)) == 1)
 
 
 def test_idle_processes_are_few(residing: Residing) -> None:
