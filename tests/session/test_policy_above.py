@@ -8,7 +8,7 @@ import pytest
 from git_scene import run_git
 from rows import all_rows
 
-from harness.actions import Decision
+from harness.actions import Access, Decision
 from harness.app.policy.judged_call import typed_action
 from harness.files.workspace import Workspace
 from harness.policy.policy import Policy
@@ -16,6 +16,7 @@ from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.session.policies import assemble
 from harness.session.state import State
+from harness.tools.forbidden_files import forbidden_files, rules_about_files, with_any_name
 
 AT_TOP = """version = 1
 [tools]
@@ -133,3 +134,11 @@ def test_only_what_tightens_holds(top: Path) -> None:
     defaults = {each.tool: each.decision for each in policy.defaults if each.layer is Layer.REPOSITORY}
     assert defaults == {"web_fetch": Decision.DENY}
     assert (policy.sandbox.write, str(top / "vault") in policy.sandbox.hide) == ((".",), True)
+
+
+def test_files_that_walls_hide_are_found_by_the_patterns_of_the_top(top: Path) -> None:
+    rules = rules_about_files(policy_in(top / "sub"), "bash")
+    names = with_any_name(["secrets/key.txt", "secrets/open.txt", "notes.txt", "a.sec", "inner/a.sec"], ["", "secrets"])
+    assert sorted(forbidden_files(rules, Access.READ, names).files) == ["a.sec", "secrets/key.txt"]
+    inside = rules_about_files(policy_in(top / "sub" / "secrets"), "bash")
+    assert forbidden_files(inside, Access.READ, with_any_name(["key.txt"], [""])).files == ("key.txt",)
