@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from _thread import _local as Local  # noqa: N812 - threading.local, which is a class
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -10,9 +11,29 @@ from typing import Self
 LOOK_SECONDS = 0.05
 """Seconds between checks of `sleep` for a request to stop."""
 
+_HERE = Local()
+
 
 class Interrupted(Exception):
     """Raised when the user stops an idle run, so that callers can shut down cleanly."""
+
+
+def stops_here() -> int:
+    """Return the number of requests to stop since this thread opened its window. 0 outside of a window.
+
+    Waiting code calls it, since KeyboardInterrupt is raised in the main thread only.
+    """
+    window: Interrupt | None = getattr(_HERE, "window", None)
+    return 0 if window is None else window.stops
+
+
+def sleep_here(seconds: float) -> None:
+    """Sleep. Raises KeyboardInterrupt as soon as a stop is requested in this thread's window."""
+    until = time.monotonic() + seconds
+    while (remaining := until - time.monotonic()) > 0:
+        if stops_here():
+            raise KeyboardInterrupt
+        time.sleep(min(LOOK_SECONDS, remaining))
 
 
 def _never() -> int:
@@ -108,6 +129,7 @@ class Interrupt:
     def __enter__(self) -> Self:
         """Open a window. Raises KeyboardInterrupt if a stop was requested before."""
         self._since = self.count  # before `_reopen` checks: a request in between counts in one of the two
+        _HERE.window = self
         self._reopen()
         return self
 
@@ -123,6 +145,7 @@ class Interrupt:
         """Close the window."""
         self._open = False
         self._tell = None
+        _HERE.window = None
 
 
 class _Held:

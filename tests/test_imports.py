@@ -93,6 +93,7 @@ READS_A_FILE = {
 }
 """What of a pure room touches the disk all the same: a policy, and the key of redaction, are files."""
 FOREIGN = {
+    "asyncio": "loop plugins.acp plugins.fleet plugins.mcp",
     "openai": "models",
     "pathspec": "policy",
     "prompt_toolkit": "terminal",
@@ -110,14 +111,14 @@ FOREIGN = {
     "referencing": "app",
 }
 SLOW = frozenset(
-    ("difflib", "duckdb", "jinja2", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess")
+    ("asyncio", "difflib", "duckdb", "jinja2", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess")
 )
 """Slow to import (10 to 500 ms): only inside of functions, but for START_SLOWLY."""
 START_SLOWLY = ("harness.session.", "harness.terminal.", "harness.plugins.agents.commands.", "harness.plugins.fleet.")
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
 OF_EXTRAS = frozenset(
-    ("acp", "anyio", "asyncio", "cryptography", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy")
+    ("acp", "anyio", "cryptography", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy")
 )
 """Packages of the extras `acp`, `mcp` and `fleet`, and what goes with them."""
 ON_EXTRAS = (
@@ -338,7 +339,7 @@ def test_foreign_packages_are_imported_in_their_designed_places() -> None:
             or (top in OF_EXTRAS and not module.startswith(ON_EXTRAS))
             or (top in FOREIGN and room_of(module) not in FOREIGN[top].split())
             or (top not in FOREIGN and top not in OF_EXTRAS and top not in sys.stdlib_module_names)
-            or (top in SLOW and found.at_start and not module.startswith(START_SLOWLY))
+            or (top in SLOW and found.at_start and not module.startswith((*START_SLOWLY, *ON_EXTRAS)))
         )
     )
 

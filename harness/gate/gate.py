@@ -17,6 +17,7 @@ from harness.errors import ChangedCodeError, GateError, LogError, ToolError
 from harness.gate.approval import Approval, Approver, check_approval, deny_all
 from harness.gate.call_checks import NO_CHECKS, CallChecks, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
+from harness.gate.gate_parts import check_gate_parts
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.judge import Judge
 from harness.gate.options import GateOptions
@@ -66,7 +67,11 @@ class Gate:
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a gate. `checks` are the hooks for calls that the policy permits; `monotonic` is a clock in seconds."""
+        """Make a gate. `checks` are the hooks for calls that the policy permits; `monotonic` is a clock in seconds.
+
+        Raises TypeError for a policy, an approver or a log of another type.
+        """
+        check_gate_parts(policy, approver, log)
         self.tools = tools
         self._approver = approver
         self._log = log
@@ -93,6 +98,11 @@ class Gate:
     def policy(self) -> Policy:
         """The policy that calls are judged by, grants included."""
         return self.grants.policy
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether calls are only judged and recorded, and not run."""
+        return self._options.dry_run
 
     @property
     def state(self) -> GateState:

@@ -23,6 +23,8 @@ from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, sync_names, write_whole
 
+BEGIN_FIRST = "begin one with `Agent.start`, `Agent.run` or `with GatedTools(...)`"
+
 
 class ActionLog:
     """One log file, open for appending. Each file has one writer: an open log holds the file's lock.
@@ -191,7 +193,8 @@ class ActionLog:
 
         With `sync`, it is on disk when this returns.
 
-        Raises LogError if it could not be written completely; then all later calls raise it too.
+        Raises LogError if it could not be written completely; then all later calls raise it too. Raises LogError also
+        for a record outside of a session. Such a record changes nothing.
         """
         with self._turn:
             record = self._appended(kind, fields, sync=sync)
@@ -205,6 +208,8 @@ class ActionLog:
     def _appended(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool) -> LogRecord:
         if not self._is_usable:
             raise LogError(f"the action log is closed after an error: {self.path}")
+        if kind != "session_started" and not self._ledger.is_open(self.session):
+            raise LogError(f"the action log refuses a {kind}, since no session is open: {self.path} ({BEGIN_FIRST})")
         # INVARIANT: from here until the state is updated, the log counts as broken. So any exception (also from a
         # signal handler) may leave a closed log, but never one that continues with a wrong chain.
         self._is_usable = False

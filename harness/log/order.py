@@ -144,6 +144,10 @@ class Ledger:
             "" if counts == session.counts else f"counts {counts}, and the session's records are {session.counts}"[:500]
         )
 
+    def is_open(self, session: str) -> bool:
+        """Return whether a session has begun and not ended."""
+        return self._sessions.get(session) is not None
+
     def grants(self, session: str) -> frozenset[str]:
         """Return the names of the grants that are in force in an open session."""
         state = self._sessions.get(session)

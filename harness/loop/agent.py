@@ -6,21 +6,21 @@ INVARIANT: after a run, however it ended, each call in the history has exactly o
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
 from harness.gate.approval import Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
+from harness.gate.gate_parts import check_gate_parts, check_model, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.records import policy_fields
 from harness.gate.registry import ToolRegistry
+from harness.gate.session_records import begin_session, end_session, session_facts
 from harness.gate.tool import Tool
 from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
@@ -105,8 +105,12 @@ class Agent:
         - `background`: work that goes on between calls. The model gets its news with the next request.
         - `monotonic`: a clock in seconds.
 
-        Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
+        Raises TypeError for a part of a wrong type, and ValueError if there are no tools, if two share a name, or if
+        there is a limit on the cost and no price.
         """
+        check_model(model)
+        check_tools(tools)
+        check_gate_parts(policy, approver, log)
         self.approver = approver
         self.log = log
         self.own_limits = limits or Limits()
@@ -124,7 +128,8 @@ class Agent:
         self._done_marker = done_marker
         self._tools = OfferedTools(tools, more_tools)
         self.interrupt = interrupt or Interrupt()
-        """Handle through which the user stops the agent."""
+        """Handle through which the user stops the agent. Code of a program calls `stop`."""
+        self._is_stopped = False
         self._observers = observers or Observers()
         self._requests = ModelRequests(
             model, prices, interrupt=self.interrupt, on_text=self._tell_text, monotonic=monotonic
@@ -208,30 +213,12 @@ class Agent:
         """
         if carried:
             History(self.system).splice(0, 0, carried)
-        identity = self.log.begin_session()
-        self._sessions.add(identity)
+        facts: dict[str, JsonValue] = {"model": self.model.name, **session_facts(self.gate, self.about)}
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
-        workspace = self.registry.workspace
-        fields: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **self.about}
-        self.log.append(
-            "session_started",
-            {
-                **fields,
-                **begun_from,
-                "harness": __version__,
-                "python": sys.version.split()[0],
-                "model": self.model.name,
-                "tools": [spec.name for spec in self.offered],
-                **policy_fields(self.gate.policy),
-                **({"dry_run": True} if self.options.dry_run else {}),
-                "confinement": self.registry.level,
-                "system": self.system,
-            },
-            sync=True,
-        )
-        self.gate.grants.record_kept()
+        identity = begin_session(self.log, self.gate, {**facts, **begun_from, "system": self.system})
+        self._sessions.add(identity)
         session = Session(self.system, identity)
-        refusal = self._checked.begin(session, {"model": self.model.name, **fields})
+        refusal = self._checked.begin(session, facts)
         if refusal:
             self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
             raise SessionRefusedError(refusal)
@@ -259,18 +246,12 @@ class Agent:
             self.end_background(session)
         stop = result.stop if result else StopReason.COMPLETED
         self._checked.end(session, stop)
-        self.log.append(
-            "session_ended",
-            {
-                "stop": stop.value,
-                "detail": result.detail if result else "",
-                "input_tokens": session.usage.input_tokens,
-                "output_tokens": session.usage.output_tokens,
-                "counts": dict(self.log.counts),
-                **({} if exit_code is None else {"exit_code": exit_code}),
-            },
-            sync=True,
-        )
+        used: dict[str, JsonValue] = {
+            "input_tokens": session.usage.input_tokens,
+            "output_tokens": session.usage.output_tokens,
+            **({} if exit_code is None else {"exit_code": exit_code}),
+        }
+        end_session(self.log, stop, result.detail if result else "", used)
 
     def change_history(
         self, session: Session, reason: str, start: int, stop: int, messages: Sequence[Message] = ()
@@ -407,6 +388,44 @@ class Agent:
                     self._check_answer(run)
         return run.result
 
+    async def run_async(
+        self,
+        prompt: str,
+        session: Session | None = None,
+        *,
+        carried: Sequence[Message] = (),
+        origin: Mapping[str, JsonValue] | None = None,
+        attachments: Sequence[Attachment] = (),
+        interjection: Callable[[], Interjection | None] = no_interjection,
+    ) -> RunResult:
+        """Do as `run` on another thread, so that the event loop goes on. The approver and the observers run there too.
+
+        A task that is cancelled stops the run, waits for its end, and then raises CancelledError.
+        """
+        import asyncio
+
+        def run() -> RunResult:
+            return self.run(
+                prompt, session, carried=carried, origin=origin, attachments=attachments, interjection=interjection
+            )
+
+        running = asyncio.ensure_future(asyncio.to_thread(run))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            self.stop()
+            await asyncio.wait([running])
+            raise
+
+    def stop(self) -> None:
+        """End the current run with `StopReason.INTERRUPTED`, from any thread or task. Nothing is raised there.
+
+        A request to the model is given up and a running command is ended. An approver that waits must return by itself.
+        Between two runs, `stop` ends the next one.
+        """
+        self._is_stopped = True
+        self.interrupt.note()
+
     def _beside(self, group: Sequence[PendingCall], run: Run) -> Sequence[CallEnd]:
         """Run a group of read-only calls through the gate at once."""
         return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, limit=self.together)
@@ -445,6 +464,9 @@ class Agent:
             run.end = replace(run.result, stop=StopReason.INTERNAL_ERROR, text="", detail=UNEXPECTED)
             raise
         finally:
+            if self._is_stopped:  # the request was for this run
+                self._is_stopped = False
+                self.interrupt.clear()
             self._observers.end(run.result)
 
     @contextmanager

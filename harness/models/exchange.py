@@ -18,6 +18,7 @@ from contextvars import Context
 from enum import Enum
 from typing import Protocol
 
+from harness.interrupt import stops_here
 from harness.models.endpoint import Deadlines
 from harness.models.failures import FailedTry
 from harness.models.reply_body import ReplyBody
@@ -122,7 +123,7 @@ class Exchange:
         send: Callable[[], Iterator[bytes]],
         *,
         hang_up: Callable[[], None],
-        stops: Callable[[], int] = lambda: 0,
+        stops: Callable[[], int] = stops_here,
     ) -> None:
         """`send` sends the request and yields the body of its answer; `hang_up` wakes it by closing the connection.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
+from harness.interrupt import sleep_here, stops_here
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import Retry, ToolSpec
 from harness.models.dialect import Assembly, Dialect
@@ -34,8 +35,8 @@ class OpenAIWire:
         model: str,
         endpoint: Endpoint | None = None,
         *,
-        sleep: Callable[[float], None] = time.sleep,
-        stops: Callable[[], int] = lambda: 0,
+        sleep: Callable[[float], None] = sleep_here,
+        stops: Callable[[], int] = stops_here,
         jitter: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from harness.interrupt import stops_here
 from harness.process.capture import Live
 from harness.process.ended import CommandEnding, Ended
 from harness.process.guard import MARK_VARIABLE
@@ -88,7 +89,8 @@ def run_group(
 
     After `seconds` the group gets SIGTERM, and SIGKILL after a grace period. KeyboardInterrupt does the same, a second
     one without the grace period. It is not raised, but the ending reports it. `stops` returns the number of stop
-    requests by the user, for a caller in which KeyboardInterrupt is raised only once or on another thread. `live`
+    requests by the user, for a caller in which KeyboardInterrupt is raised only once or on another thread (default: the
+    requests since this thread opened its window, see Interrupt). `live`
     receives the output on this thread, ten times a second. If the user's terminal is lent to the program, `live` is
     that terminal. `on_start` is called on another thread once the command has begun.
 
@@ -112,7 +114,7 @@ def run_group(
         finally:
             done.release()
 
-    count, stop_count, over = stops or _never, 0, False
+    count, stop_count, over = stops or stops_here, 0, False
     try:
         start_new_thread(work, ())
         while not over:
@@ -136,10 +138,6 @@ def run_group(
     if isinstance(result, BaseException):
         raise result
     return result
-
-
-def _never() -> int:
-    return 0
 
 
 def _wait_for_end(results: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:

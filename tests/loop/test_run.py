@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from log_scene import begun
 from rows import all_rows
 
 from harness.limits import STANDARD, Limits
@@ -15,6 +16,7 @@ from harness.log.reader import read_log
 from harness.loop.run import Run, Session
 from harness.messages import StopReason, ToolCall, Usage
 from harness.model import Prices
+from harness.policy.loader import load_policy
 
 PRICES = Prices(input=2.0, output=10.0)
 CACHED = Prices(input=2.0, output=10.0, cached_input=0.5)
@@ -126,7 +128,7 @@ def test_refusals_and_misunderstood_calls() -> None:
 
 
 def test_a_limit_is_recorded_with_the_last_action(tmp_path: Path) -> None:
-    log = ActionLog.open(str(tmp_path / "log.jsonl"))
+    log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), load_policy("ci"))
     run = run_of(STANDARD, PRICES, log=log)
     run.last_action = "bash: ls"
     run.usage = Usage(output_tokens=100)
@@ -136,5 +138,5 @@ def test_a_limit_is_recorded_with_the_last_action(tmp_path: Path) -> None:
     assert result.stop is StopReason.LIMIT
     assert result.cost == pytest.approx(0.001)
     assert result.detail.startswith("a limit was reached: it is enough. Last action: bash: ls. ")
-    (record,) = read_log(log.path)
+    _, record = read_log(log.path)
     assert (record["kind"], record["limit"], record["last_action"]) == ("limit", "it is enough", "bash: ls")

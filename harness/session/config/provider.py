@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import JsonValue
 from harness.errors import NoModelError, UsageError
+from harness.interrupt import sleep_here, stops_here
 from harness.models.endpoint import (
     ANTHROPIC_VERSION,
     CERTIFICATE_VARIABLES,
@@ -51,8 +51,8 @@ def model_from(
     settings: Settings,
     environment: Mapping[str, str],
     *,
-    sleep: Callable[[float], None] = time.sleep,
-    stops: Callable[[], int] = lambda: 0,
+    sleep: Callable[[float], None] = sleep_here,
+    stops: Callable[[], int] = stops_here,
     attachments: AttachmentSource | None = None,
 ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
     """Return the adapter for the model that `settings` name. Sends nothing yet.

@@ -1,0 +1,169 @@
+"""Tools behind a gate, for a program whose agent is not ours."""
+
+from __future__ import annotations
+
+import json
+from _thread import RLock
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from harness.actions import JsonValue
+from harness.errors import LogError
+from harness.gate.approval import Approver
+from harness.gate.gate import Gate
+from harness.gate.gate_parts import check_gate_parts, check_tools
+from harness.gate.options import GateOptions
+from harness.gate.pending_call import PendingCall
+from harness.gate.registry import ToolRegistry
+from harness.gate.session_records import begin_session, end_session, session_facts
+from harness.gate.tool import LimitedTool, Tool
+from harness.interrupt import Interrupt, Interrupted
+from harness.limits import Limits, strictest
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, StopReason, ToolCall, ToolResult
+from harness.model import ToolSpec
+from harness.policy.policy import Policy
+
+STOPPED = "the program stopped it"
+
+
+class GatedTools:
+    """Tools behind a gate, and one session of the log: a `with` block for the agent of another library.
+
+    ```python
+    with GatedTools(tools=tools, policy=policy, approver=ask, log=log) as gate:
+        result = gate.call("bash", {"command": "pytest -q"})
+    ```
+
+    Policy, approver and log have no defaults. The tools must not be shared with another gate that is in use.
+    """
+
+    def __init__(
+        self,
+        *,
+        tools: Sequence[Tool],
+        policy: Policy,
+        approver: Approver,
+        log: ActionLog,
+        limits: Limits | None = None,
+        about: Mapping[str, JsonValue] | None = None,
+        options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
+    ) -> None:
+        """Make the gate. Nothing is recorded before the block begins.
+
+        - `limits` tighten those of the policy. The limits of commands, results and refusals apply here. Those of turns,
+          seconds, tokens and cost are for the agent around it.
+        - `about`: fields added to the first record of the session, such as `model`. Its `workspace` is by default the
+          folder of the tools.
+        - `options`: options of the gate.
+
+        Raises TypeError for a part of a wrong type, and ValueError if two tools share a name.
+        """
+        check_gate_parts(policy, approver, log)
+        check_tools(tools)
+        self._limits = strictest([policy.limits, limits or Limits()]).filled()
+        self._interrupt = Interrupt()
+        self._log = log
+        self._about = about or {}
+        self._gate = Gate(
+            policy=policy,
+            approver=approver,
+            log=log,
+            tools=ToolRegistry([tool.under(self._limits) if isinstance(tool, LimitedTool) else tool for tool in tools]),
+            interrupt=self._interrupt,
+            options=options,
+        )
+        self._turn = RLock()
+        """The lock for calls: an agent may call from several threads, and each call waits for the one before."""
+        self._session = log.session
+        self._refusals = 0
+        self._halted: tuple[StopReason, str] | None = None
+
+    @property
+    def halted(self) -> str:
+        """Reason why the gate is shut. Empty while calls can run.
+
+        The gate shuts after a hard block, after a person stopped the turn, at the limit of refusals, after `stop`, and
+        after a fault of the gate or the log. It stays shut.
+        """
+        return "" if self._halted is None else self._halted[1]
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Descriptions for a model: all tools except those that the policy always refuses."""
+        return self._gate.tools.offered(self._gate.policy)
+
+    def __enter__(self) -> Self:
+        """Begin the session. Raises LogError if it cannot be recorded."""
+        self._session = begin_session(self._log, self._gate, session_facts(self._gate, self._about))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the session. The log stays open. Raises LogError, unless another exception leaves the block."""
+        stop, detail = self._halted or (StopReason.COMPLETED, "")
+        if self._halted is None and kind is not None:
+            stop = StopReason.INTERNAL_ERROR if issubclass(kind, Exception) else StopReason.INTERRUPTED
+            detail = f"the block ended with {kind.__name__}"
+        try:
+            self._log.session = self._session
+            self._gate.end_open_calls("the session ended")
+            end_session(self._log, stop, detail)
+        except LogError:
+            if error is None:
+                raise
+
+    def call(self, name: str, arguments: Mapping[str, JsonValue] | str, *, call_id: str = "") -> ToolResult:
+        """Judge a call, ask if the policy says so, run it if it may run, and return its result.
+
+        `arguments` is a mapping, or the JSON text of the model. `call_id` is the model's ID of the call. The model
+        reads `content` of the result, also of a call that was refused, failed or is invalid. After a hard block no call
+        runs (see `halted`).
+
+        Raises GateError, LogError and WorkspaceError. Then the gate is shut too.
+        """
+        text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
+        with self._turn:
+            self._log.session = self._session
+            pending = self._gate.propose(ToolCall(id=call_id, name=name, arguments=text))
+            if self._halted is not None:
+                return self._gate.skip(pending, f"the session was halted earlier: {self.halted}")
+            try:
+                return self._called(pending)
+            except Interrupted:
+                self._halted = (StopReason.INTERRUPTED, STOPPED)
+                return self._gate.skip(pending, STOPPED)
+            except LogError as error:
+                self._halted = (StopReason.LOG_ERROR, str(error))
+                raise
+            except BaseException as error:
+                self._halted = (StopReason.GATE_ERROR, str(error) or type(error).__name__)
+                raise
+
+    def _called(self, pending: PendingCall) -> ToolResult:
+        end = self._gate.call(pending)
+        result = end.result
+        match result.status:
+            case ResultStatus.BLOCKED:
+                self._halted = (StopReason.BLOCKED, result.content)
+            case ResultStatus.DENIED if end.ends_turn:
+                self._halted = (StopReason.INTERRUPTED, "a person stopped it at a question")
+            case ResultStatus.DENIED:
+                self._refusals += 1
+                if self._limits.max_refusals is not None and self._refusals >= self._limits.max_refusals:
+                    detail = f"{self._refusals} calls were refused (refusals = {self._limits.max_refusals})"
+                    self._halted = (StopReason.LIMIT, detail)
+            case ResultStatus.INTERRUPTED:
+                self._halted = (StopReason.INTERRUPTED, "a call was interrupted")
+            case _:
+                pass
+        if end.halts and self._halted is None:
+            self._halted = (StopReason.BLOCKED, end.halts)
+        return result
+
+    def stop(self) -> None:
+        """Shut the gate, from any thread or task. A running command is ended, and no later call runs."""
+        self._halted = self._halted or (StopReason.INTERRUPTED, STOPPED)
+        self._interrupt.note()

@@ -1,0 +1,236 @@
+"""Tools behind a gate for the agent of another library: one session, one call at a time, shut for good after a halt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from process_scene import alive, sleep_token, wait_until
+from rows import all_rows
+
+from harness.actions import Action
+from harness.errors import GateError, LogError
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
+from harness.gate.gate import Gate
+from harness.gate.gated_tools import GatedTools
+from harness.gate.registry import ToolRegistry
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
+from harness.log.verify import verify
+from harness.log.vocabulary import Answer
+from harness.loop.agent import Agent
+from harness.messages import ResultStatus, ToolCall
+from harness.policy.loader import parse_policy
+from harness.policy.verdict import Verdict
+from harness.tools import builtin_tools
+
+token = pytest.fixture(sleep_token)
+
+POLICY = parse_policy(
+    b"""
+version = 1
+name = "embedded"
+[tools]
+bash = "confirm"
+read_file = "auto"
+write_file = "deny"
+[limits]
+refusals = 3
+""",
+    "embedded.toml",
+)
+
+
+class Place:
+    """A workspace, a log outside of it, and gates on both."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder / "work"
+        self.workspace.mkdir()
+        (self.workspace / "a.txt").write_text("one\n")
+        self.path = str(folder / "log.jsonl")
+
+    @contextmanager
+    def gate(self, approver: Approver = deny_all) -> Iterator[GatedTools]:
+        log = ActionLog.open(self.path)
+        tools = builtin_tools(Workspace(str(self.workspace)))
+        try:
+            with GatedTools(tools=tools, policy=POLICY, approver=approver, log=log) as gate:
+                yield gate
+        finally:
+            log.close()
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        return [dict(record) for record in read_log(self.path) if record["kind"] == kind]
+
+    @property
+    def end(self) -> tuple[str, int]:
+        """The stop word of the last session, after its log was verified."""
+        found = verify(self.path)
+        assert (found.problem, found.open_sessions, found.unknown_calls) == ("", (), ())
+        return self.records("session_ended")[-1]["stop"], len(found.sessions)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_call_returns_its_result_and_the_block_is_one_session(place: Place) -> None:
+    with place.gate(ScriptedAnswers(["y", "n: not today"])) as gate:
+        read = gate.call("read_file", {"path": "a.txt"}, call_id="c1")
+        asked = gate.call("bash", '{"command": "echo hi > b.txt"}')
+        told_no = gate.call("bash", {"command": "rm a.txt"})
+        denied = gate.call("write_file", {"path": "c.txt", "content": "x"})
+        unknown = gate.call("fly", {})
+        assert gate.halted == ""
+    assert ("one" in read.content, read.call_id) == (True, "c1")
+    assert [
+        one.status.value for one in (read, asked, told_no, denied, unknown)
+    ] == "ok ok denied denied invalid".split()
+    assert "not today" in told_no.content
+    assert sorted(path.name for path in place.workspace.iterdir()) == ["a.txt", "b.txt"]
+    assert place.end == ("completed", 1)
+    (started,) = place.records("session_started")
+    assert started["workspace"] == str(place.workspace)
+
+
+def test_the_gate_stays_shut_after_a_hard_block(place: Place) -> None:
+    with place.gate(ScriptedAnswers(["y", "y"])) as gate:
+        assert gate.call("bash", {"command": "rm -rf /"}).status is ResultStatus.BLOCKED
+        assert "blocked" in gate.halted.lower()
+        later = gate.call("read_file", {"path": "a.txt"})
+        assert (later.status, "halted earlier" in later.content) == (ResultStatus.NOT_RUN, True)
+    assert place.end == ("blocked", 1)
+
+
+def test_a_person_who_stops_the_turn_shuts_the_gate(place: Place) -> None:
+    def stop(action: Action, verdict: Verdict) -> Approval:
+        return Approval(answer=Answer.STOP, by="person")
+
+    with place.gate(stop) as gate:
+        gate.call("bash", {"command": "touch b.txt"})
+        assert gate.halted == "a person stopped it at a question"
+        assert gate.call("bash", {"command": "touch b.txt"}).status is ResultStatus.NOT_RUN
+    assert place.end == ("interrupted", 1)
+
+
+def test_the_limit_of_refusals_shuts_the_gate(place: Place) -> None:
+    with place.gate() as gate:
+        for name in "abc":
+            assert gate.call("bash", {"command": f"touch {name}"}).status is ResultStatus.DENIED
+        assert gate.halted == "3 calls were refused (refusals = 3)"
+    assert place.end == ("limit", 1)
+
+
+def test_a_failing_approver_shuts_the_gate(place: Place) -> None:
+    def fail(action: Action, verdict: Verdict) -> Approval:
+        raise OSError("the line is down")
+
+    with place.gate(fail) as gate:
+        with pytest.raises(GateError, match="the line is down"):
+            gate.call("bash", {"command": "touch b.txt"})
+        assert gate.call("read_file", {"path": "a.txt"}).status is ResultStatus.NOT_RUN
+    assert place.end == ("gate_error", 1)
+
+
+def test_an_exception_in_the_block_ends_the_session(place: Place) -> None:
+    with pytest.raises(ZeroDivisionError), place.gate():
+        _ = 1 / 0
+    assert place.end == ("internal_error", 1)
+
+
+def test_stop_from_another_thread_ends_a_running_command(place: Place, token: str) -> None:
+    with ThreadPoolExecutor(1) as pool, place.gate(ScriptedAnswers(["y"])) as gate:
+        running = pool.submit(gate.call, "bash", {"command": f"sleep {token}"})
+        assert wait_until(lambda: bool(alive(token)))
+        gate.stop()
+        assert running.result(timeout=60).status is ResultStatus.INTERRUPTED
+        assert alive(token) == []
+        assert gate.call("read_file", {"path": "a.txt"}).status is ResultStatus.NOT_RUN
+    assert place.end == ("interrupted", 1)
+
+
+def test_calls_of_several_threads_run_one_after_the_other(place: Place) -> None:
+    with ThreadPoolExecutor(4) as pool, place.gate(ScriptedAnswers(["y"] * 8)) as gate:
+        results = list(pool.map(lambda name: gate.call("bash", {"command": f"touch {name}"}), "abcdefgh"))
+    assert {result.status for result in results} == {ResultStatus.OK}
+    assert place.end == ("completed", 1)
+
+
+def test_a_log_holds_several_sessions(place: Place) -> None:
+    for _ in range(2):
+        with place.gate() as gate:
+            gate.call("read_file", {"path": "a.txt"})
+    assert place.end == ("completed", 2)
+
+
+def test_a_call_outside_of_the_block_asks_nobody_and_leaves_a_whole_log(place: Place) -> None:
+    approver = ScriptedAnswers(["y"])
+    log = ActionLog.open(place.path)
+    tools = builtin_tools(Workspace(str(place.workspace)))
+    bare = Gate(tools=ToolRegistry(tools), policy=POLICY, approver=approver, log=log)
+    with pytest.raises(LogError, match="no session is open"):
+        bare.call(bare.propose(ToolCall(id="1", name="bash", arguments=json.dumps({"command": "touch b"}))))
+    gate = GatedTools(tools=tools, policy=POLICY, approver=approver, log=log)
+    with pytest.raises(LogError, match="with GatedTools"):
+        gate.call("bash", {"command": "touch b"})
+    assert (approver.asked, log.count, (place.workspace / "b").exists()) == ([], 0, False)
+    log.close()
+    with place.gate(approver) as gate:
+        assert gate.call("bash", {"command": "touch b"}).status is ResultStatus.OK
+    assert place.end == ("completed", 1)
+
+
+@all_rows(
+    ("name", "value", "sentence"),
+    [
+        pytest.param(
+            "policy", "x.toml", "policy must be a Policy, not a str: load_policy('x.toml') reads one", id="policy"
+        ),
+        pytest.param("log", "x.jsonl", "log must be an ActionLog, not a str: ActionLog.open('x.jsonl')", id="log"),
+        pytest.param(
+            "approver", "y", "approver must be a function of an action and its verdict, not a str", id="approver"
+        ),
+        pytest.param("tools", ".", r"tools must be a sequence of tools, not a str: builtin_tools\(work", id="tools"),
+        pytest.param("tools", [5], "tools must be objects with `spec`, `prepare` and `run`, not a int", id="tool"),
+        pytest.param("tools", [ToolRegistry], "not the class ToolRegistry; pass an object of it", id="class"),
+        pytest.param("model", "gpt", r"model must be .* not a str: OpenAIChat\('gpt'\) makes one", id="model"),
+    ],
+)
+def test_a_wrong_type_is_a_sentence(name: str, value: object, sentence: str, place: Place) -> None:
+    log = ActionLog.open(place.path)
+    parts: dict[str, Any] = {
+        "tools": builtin_tools(Workspace(str(place.workspace))),
+        "policy": POLICY,
+        "approver": deny_all,
+        "log": log,
+        "model": None,
+        name: value,
+    }
+    if name != "model":
+        with pytest.raises(
+            TypeError,
+            match=sentence.replace("(", r"\(").replace(")", r"\)")
+            if "(" in sentence and "\\" not in sentence
+            else sentence,
+        ):
+            GatedTools(**{key: part for key, part in parts.items() if key != "model"})
+        parts["model"] = cast(Any, WithComplete())
+    with pytest.raises(TypeError):
+        Agent(**parts)
+    log.close()
+
+
+class WithComplete:
+    """As much of a model as is looked at."""
+
+    name = "none"
+
+    def complete(self) -> None: ...
