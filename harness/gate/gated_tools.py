@@ -47,14 +47,14 @@ class GatedTools:
         approver: Approver,
         log: ActionLog,
         limits: Limits | None = None,
-        about: Mapping[str, JsonValue] | None = None,
+        facts: Mapping[str, JsonValue] | None = None,
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
     ) -> None:
         """Make the gate. Nothing is recorded before the block begins.
 
         - `limits` tighten those of the policy. The limits of commands, results and refusals apply here. Those of turns,
           seconds, tokens and cost are for the agent around it.
-        - `about`: fields added to the first record of the session, such as `model`. Its `workspace` is by default the
+        - `facts`: fields added to the first record of the session, such as `model`. Its `workspace` is by default the
           folder of the tools.
         - `options`: options of the gate.
 
@@ -65,7 +65,7 @@ class GatedTools:
         self._limits = strictest([policy.limits, limits or Limits()]).filled()
         self._interrupt = Interrupt()
         self._log = log
-        self._about = about or {}
+        self._facts = facts or {}
         self._gate = Gate(
             policy=policy,
             approver=approver,
@@ -96,7 +96,7 @@ class GatedTools:
 
     def __enter__(self) -> Self:
         """Begin the session. Raises LogError if it cannot be recorded."""
-        self._session = begin_session(self._log, self._gate, session_facts(self._gate, self._about))
+        self._session = begin_session(self._log, self._gate, session_facts(self._gate, self._facts))
         return self
 
     def __exit__(

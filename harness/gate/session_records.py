@@ -13,10 +13,10 @@ from harness.log.action_log import ActionLog
 from harness.messages import StopReason
 
 
-def session_facts(gate: Gate, about: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the fields that describe the place of a session: the workspace of its tools, and then `about`."""
+def session_facts(gate: Gate, facts: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields that describe the place of a session: the workspace of its tools, and then `facts`."""
     workspace = gate.tools.workspace
-    return {**({"workspace": workspace} if workspace else {}), **about}
+    return {**({"workspace": workspace} if workspace else {}), **facts}
 
 
 def begin_session(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue]) -> str:

@@ -72,7 +72,7 @@ class Agent:
         prices: Prices | None = None,
         context_tokens: int | None = None,
         system: str = DEFAULT_SYSTEM,
-        about: Mapping[str, JsonValue] | None = None,
+        facts: Mapping[str, JsonValue] | None = None,
         on_text: Callable[[str], None] | None = None,
         observers: Observers | None = None,
         interrupt: Interrupt | None = None,
@@ -91,7 +91,7 @@ class Agent:
         - `prices` are those of the model.
         - `context_tokens`: the model's context length. Near it, older messages are summarized. `None` (unknown): they are
           summarized only after the provider refuses a request as too long.
-        - `about`: fields added to the log's first record. Its `workspace` is by default the folder of the tools.
+        - `facts`: fields added to the log's first record. Its `workspace` is by default the folder of the tools.
         - `on_text` receives the model's text as it arrives; the run waits for it. `observers` receive all events on
           threads of their own.
         - `together`: maximum number of reading calls of one reply that run at once.
@@ -118,7 +118,7 @@ class Agent:
         self.context_tokens = context_tokens
         """The model's context length; may be changed between requests, with the model."""
         self.system = system
-        self.about = about or {}
+        self.facts = facts or {}
         self.together = together
         self.checks = checks
         self.options = options
@@ -213,12 +213,12 @@ class Agent:
         """
         if carried:
             History(self.system).splice(0, 0, carried)
-        facts: dict[str, JsonValue] = {"model": self.model.name, **session_facts(self.gate, self.about)}
+        described: dict[str, JsonValue] = {"model": self.model.name, **session_facts(self.gate, self.facts)}
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
-        identity = begin_session(self.log, self.gate, {**facts, **begun_from, "system": self.system})
+        identity = begin_session(self.log, self.gate, {**described, **begun_from, "system": self.system})
         self._sessions.add(identity)
         session = Session(self.system, identity)
-        refusal = self._checked.begin(session, facts)
+        refusal = self._checked.begin(session, described)
         if refusal:
             self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
             raise SessionRefusedError(refusal)

@@ -172,7 +172,7 @@ class DelegatedSessions:
         model: Model,
     ) -> Agent:
         agent = self._agent
-        fields = {name: value for name, value in agent.about.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
+        fields = {name: value for name, value in agent.facts.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
 
         def confinement(action: Action, verdict: Verdict) -> str:
             return helper.registry.confinement(action.tool, verdict.effects)
@@ -189,7 +189,7 @@ class DelegatedSessions:
             prices=agent.prices,
             context_tokens=agent.context_tokens,
             system=equipment.system,
-            about={**fields, **equipment.log_fields, **more_fields},
+            facts={**fields, **equipment.log_fields, **more_fields},
             interrupt=interrupt,
             together=agent.together,
             checks=agent.checks,

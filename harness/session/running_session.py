@@ -183,7 +183,7 @@ def begin_session(
             prices=settings.prices.value,
             context_tokens=settings.context_tokens.value,
             system=system.text,
-            about=first,
+            facts=first,
             on_text=tell_text,
             interrupt=place.interrupt,
             together=calls_at_once(),

@@ -50,7 +50,7 @@ def work(program: Program, *calls: ToolCall, cwd: Path | None = None, log: str =
         policy=parse_policy(POLICY.encode(), "test.toml"),
         approver=lambda action, verdict: Approval(answer=Answer.YES, by="person"),
         log=record,
-        about={"mode": "run", "workspace": workspace.root},
+        facts={"mode": "run", "workspace": workspace.root},
     )
     assert agent.run("go").stop is StopReason.COMPLETED
     close_log(state, record)

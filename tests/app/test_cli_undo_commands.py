@@ -67,7 +67,7 @@ def work(program: Program, *calls: ToolCall | str) -> str:
         policy=parse_policy(POLICY.encode(), "test.toml"),
         approver=yes,
         log=log,
-        about={"mode": "run", "workspace": workspace.root},
+        facts={"mode": "run", "workspace": workspace.root},
     )
     assert agent.run("go").stop is StopReason.COMPLETED
     close_log(state, log)

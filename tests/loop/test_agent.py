@@ -160,7 +160,7 @@ def test_first_record_describes_the_session(path: str) -> None:
     agent = Agent(
         model=Playing([DONE]), tools=[Probe("free", path, [], Interrupt())],
         policy=parse_policy(POLICY, "table.toml", extra_tools=TOOLS),
-        approver=NOBODY, log=log, about={"mode": "test", "model": "another", "session": "x"},
+        approver=NOBODY, log=log, facts={"mode": "test", "model": "another", "session": "x"},
     )  # fmt: skip
     agent.run("go")
     first = next(read_log(path))
@@ -194,7 +194,7 @@ def test_first_record_names_the_folder_of_the_tools(
     policy = parse_policy(POLICY, "table.toml", extra_tools=TOOLS)
     path = f"{path}-{'-'.join(roots)}-{len(about)}"
     with closing(ActionLog.open(path)) as log:
-        Agent(model=Playing([DONE]), tools=tools, policy=policy, approver=NOBODY, log=log, about=about).run("go")
+        Agent(model=Playing([DONE]), tools=tools, policy=policy, approver=NOBODY, log=log, facts=about).run("go")
     assert next(read_log(path)).get("workspace") == (expected and os.path.join(os.path.realpath(folder), expected))
 
 

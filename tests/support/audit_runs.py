@@ -162,7 +162,7 @@ def session(
         log=opened,
         prices=prices,
         limits=Limits(max_turns=len(calls) + len(later) + 2, max_refusals=100),
-        about={"workspace": str(workspace), "mode": "run"},
+        facts={"workspace": str(workspace), "mode": "run"},
         monotonic=lambda: person.now,
     )
     begun = agent.start()

@@ -97,7 +97,7 @@ class Scene:
             ),
             policy=held(policy),
             approver=self._ask,
-            about={"workspace": str(self.root)},
+            facts={"workspace": str(self.root)},
             log=log,
             options=GateOptions(
                 grants=self.kept.read().grants if kept else (),

@@ -67,7 +67,7 @@ def record(task: Task, log: Path, workspace: Path, policy: Policy) -> str:
         approver=lambda action, verdict: Approval(answer=Answer.YES, by="person"),
         log=opened,
         limits=Limits(max_turns=len(task.calls) + 1),
-        about={"workspace": str(workspace), "mode": "run"},
+        facts={"workspace": str(workspace), "mode": "run"},
         monotonic=lambda: 0.0,
     )
     agent.run(task.prompt)

@@ -77,7 +77,7 @@ class Place:
             policy=parse_policy(policy.encode(), "test.toml"),
             approver=yes,
             log=log,
-            about={"mode": "run", "workspace": self.workspace.root},
+            facts={"mode": "run", "workspace": self.workspace.root},
         )
         assert agent.run("go").stop is StopReason.COMPLETED
         log.close()

@@ -127,7 +127,7 @@ def test_fifth_tool_passes_through_every_stage(program: Program) -> None:
         policy=policy,
         approver=person,
         log=log,
-        about={"mode": "run", "workspace": workspace.root},
+        facts={"mode": "run", "workspace": workspace.root},
     )
     assert agent.run("go").stop is StopReason.COMPLETED
     close_log(state, log)

@@ -117,7 +117,7 @@ def _play(
             policy=policy,
             approver=_approver(screen, answers, interrupt, ToolRegistry(tools), environment, terminal, usual),
             log=log,
-            about={
+            facts={
                 "mode": "demo",
                 "scenario": scenario.name,
                 "argv": list(sys.argv),

@@ -104,7 +104,7 @@ def work(
         policy=parse_policy(policy, PATH),
         approver=approver or ScriptedAnswers(["y"] * 50),
         log=log,
-        about={"mode": "run", "workspace": workspace.root, "user": "ann", "host": os.uname().nodename},
+        facts={"mode": "run", "workspace": workspace.root, "user": "ann", "host": os.uname().nodename},
         monotonic=monotonic,
     )
     assert agent.run("go").stop in (StopReason.COMPLETED, StopReason.BLOCKED, StopReason.GATE_ERROR)
