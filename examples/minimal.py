@@ -8,10 +8,20 @@ Works in the current folder. Other servers: OPENAI_BASE_URL; another model: HARN
 import os
 import sys
 
-from harness import ActionLog, Agent, Answer, Approval, StopReason, Verdict, Workspace, builtin_tools, load_policy
-from harness.actions import Action
-from harness.models.openai_chat import OpenAIChat
-from harness.text.visible import visible
+from harness import (
+    Action,
+    ActionLog,
+    Agent,
+    Answer,
+    Approval,
+    OpenAIChat,
+    StopReason,
+    Verdict,
+    Workspace,
+    builtin_tools,
+    load_policy,
+    visible,
+)
 
 
 def ask(action: Action, verdict: Verdict) -> Approval:
@@ -22,7 +32,7 @@ def ask(action: Action, verdict: Verdict) -> Approval:
 def main(prompt: str) -> int:
     agent = Agent(
         model=OpenAIChat(os.environ.get("HARNESS_MODEL", "gpt-5")),
-        tools=builtin_tools(Workspace(".")),
+        tools=builtin_tools(Workspace("."), undo=True),
         policy=load_policy("default"),
         approver=ask,
         log=ActionLog.open(os.path.expanduser("~/minimal.jsonl"), secrets=[os.environ.get("OPENAI_API_KEY", "")]),

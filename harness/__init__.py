@@ -10,7 +10,8 @@ interface to a provider, history.py the conversation, limits.py the limits of a 
 stop, errors.py the exceptions. record.py has the base of value classes, paths.py paths as text, safe_files.py
 reads and writes of small files. These modules import no room.
 
-The public names are imported on first use, so that `import harness` loads neither openai, rich nor prompt_toolkit.
+The names in `__all__` are public; docs/library.md promises them. Everything else is private and may change. The public
+names are imported on first use, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """
 
 __version__ = "0.1.0"
@@ -25,88 +26,149 @@ Another program that uses this package may import code that an agent wrote.
 """
 
 if TYPE_CHECKING:
-    from harness.actions import Decision
-    from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
+    from harness.actions import Action, Decision, Effects, JsonValue, ToolUse
+    from harness.audit.calls import LoggedCall
+    from harness.audit.log_reader import LogReader
+    from harness.errors import (
+        GateError,
+        HarnessError,
+        LogError,
+        ModelError,
+        PolicyError,
+        ToolError,
+        UsageError,
+        WorkspaceError,
+    )
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
+    from harness.gate.gated_tools import GatedTools
     from harness.gate.options import GateOptions
     from harness.gate.registry import ToolRegistry
     from harness.gate.tool import Tool, ToolOutput
     from harness.limits import Limits
     from harness.log.action_log import ActionLog
+    from harness.log.verify import Verification
     from harness.log.vocabulary import Answer
     from harness.loop.agent import Agent
     from harness.loop.observers import Observer, Observers
     from harness.loop.run import Session
-    from harness.messages import Message, Role, RunResult, StopReason, ToolCall
-    from harness.model import Prices, ToolSpec
+    from harness.messages import (
+        FinishReason,
+        Message,
+        ModelResponse,
+        ResultStatus,
+        Role,
+        RunResult,
+        StopReason,
+        ToolCall,
+        ToolResult,
+        Usage,
+    )
+    from harness.model import Model, Prices, Retry, ToolSpec
     from harness.models.endpoint import Endpoint
-    from harness.policy.loader import combine, load_policy
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.scripted_model import ScriptedModel
+    from harness.policy.loader import combine, load_policy, parse_policy
     from harness.policy.policy import Policy
     from harness.policy.verdict import Verdict, evaluate
+    from harness.text.visible import visible
+    from harness.tool_kinds import Does, ToolKind
     from harness.tools import builtin_tools
 
 _HOMES = {
-    "harness.log.action_log": ("ActionLog",),
-    "harness.loop.agent": ("Agent",),
-    "harness.log.vocabulary": ("Answer",),
-    "harness.gate.approval": ("Approval", "Approver", "ScriptedAnswers", "deny_all"),
-    "harness.errors": ("HarnessError", "ModelError", "PolicyError", "ToolError", "UsageError"),
-    "harness.limits": ("Limits",),
-    "harness.messages": ("Message", "Role", "RunResult", "StopReason", "ToolCall"),
-    "harness.models.endpoint": ("Endpoint",),
-    "harness.loop.observers": ("Observer", "Observers"),
-    "harness.policy.policy": ("Policy",),
-    "harness.policy.verdict": ("Verdict", "evaluate"),
-    "harness.policy.loader": ("combine", "load_policy"),
-    "harness.model": ("Prices", "ToolSpec"),
-    "harness.actions": ("Decision",),
-    "harness.loop.run": ("Session",),
-    "harness.gate.options": ("GateOptions",),
-    "harness.gate.registry": ("ToolRegistry",),
-    "harness.gate.tool": ("Tool", "ToolOutput"),
-    "harness.tools": ("builtin_tools",),
-    "harness.files.workspace": ("Workspace",),
+    "harness.actions": "Action Decision Effects JsonValue ToolUse",
+    "harness.audit.calls": "LoggedCall",
+    "harness.audit.log_reader": "LogReader",
+    "harness.errors": "GateError HarnessError LogError ModelError PolicyError ToolError UsageError WorkspaceError",
+    "harness.files.workspace": "Workspace",
+    "harness.gate.approval": "Approval Approver ScriptedAnswers deny_all",
+    "harness.gate.gated_tools": "GatedTools",
+    "harness.gate.options": "GateOptions",
+    "harness.gate.registry": "ToolRegistry",
+    "harness.gate.tool": "Tool ToolOutput",
+    "harness.limits": "Limits",
+    "harness.log.action_log": "ActionLog",
+    "harness.log.verify": "Verification",
+    "harness.log.vocabulary": "Answer",
+    "harness.loop.agent": "Agent",
+    "harness.loop.observers": "Observer Observers",
+    "harness.loop.run": "Session",
+    "harness.messages": "FinishReason Message ModelResponse ResultStatus Role RunResult StopReason ToolCall ToolResult Usage",
+    "harness.model": "Model Prices Retry ToolSpec",
+    "harness.models.endpoint": "Endpoint",
+    "harness.models.openai_chat": "OpenAIChat",
+    "harness.models.scripted_model": "ScriptedModel",
+    "harness.policy.loader": "combine load_policy parse_policy",
+    "harness.policy.policy": "Policy",
+    "harness.policy.verdict": "Verdict evaluate",
+    "harness.text.visible": "visible",
+    "harness.tool_kinds": "Does ToolKind",
+    "harness.tools": "builtin_tools",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+"""The public names of each module, separated by spaces."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Action",
     "ActionLog",
     "Agent",
     "Answer",
     "Approval",
     "Approver",
     "Decision",
+    "Does",
+    "Effects",
     "Endpoint",
+    "FinishReason",
+    "GateError",
     "GateOptions",
+    "GatedTools",
     "HarnessError",
+    "JsonValue",
     "Limits",
+    "LogError",
+    "LogReader",
+    "LoggedCall",
     "Message",
+    "Model",
     "ModelError",
+    "ModelResponse",
     "Observer",
     "Observers",
+    "OpenAIChat",
     "Policy",
     "PolicyError",
     "Prices",
+    "ResultStatus",
+    "Retry",
     "Role",
     "RunResult",
     "ScriptedAnswers",
+    "ScriptedModel",
     "Session",
     "StopReason",
     "Tool",
     "ToolCall",
     "ToolError",
+    "ToolKind",
     "ToolOutput",
     "ToolRegistry",
+    "ToolResult",
     "ToolSpec",
+    "ToolUse",
+    "Usage",
     "UsageError",
     "Verdict",
+    "Verification",
     "Workspace",
+    "WorkspaceError",
     "builtin_tools",
     "combine",
     "deny_all",
     "evaluate",
     "load_policy",
+    "parse_policy",
+    "visible",
 ]
 
 

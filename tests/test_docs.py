@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from rows import all_rows
 
+import harness
 from harness.actions import Decision
 from harness.app.command_line import actions, first_words, parser_for
 from harness.app.commands.mode import SAID
@@ -196,6 +197,12 @@ def test_the_example_asks_before_it_writes(program: Program, checkout: Path) -> 
     assert done.stdout.count("run it? y/N ") == len(answers)
     assert [name for name in answers if (checkout / f"{name}.txt").exists()] == ["y"]
     assert verify(str(program.home / "minimal.jsonl")).problem == ""
+
+
+def test_the_library_page_promises_the_public_names() -> None:
+    promised = re.findall(r"`(\w+)`", read("docs/library.md").partition("## What is stable")[2].partition("| |")[2])
+    assert sorted(promised, key=str.lower) == sorted(harness.__all__, key=str.lower)
+    assert {name for name in harness.__all__ if not (getattr(harness, name).__doc__ or name == "JsonValue")} == set()
 
 
 def test_the_example_is_short() -> None:

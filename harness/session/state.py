@@ -11,6 +11,7 @@ from harness.errors import LogError, PolicyError, UsageError
 from harness.safe_files import append_line, is_locked_within, make_private, open_private
 from harness.shipped import STATE_FOLDERS
 from harness.text.visible import visible_line
+from harness.user_folders import BEFORE_IMAGES, TREES, configuration_folder, state_folder
 
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
@@ -52,21 +53,6 @@ def workspace_folder(cwd: str | None) -> str:
     return os.path.realpath(cwd or current_folder())
 
 
-def _home(environment: Mapping[str, str]) -> str:
-    """Return the home folder: an absolute $HOME, otherwise that of the account. Raises UsageError if there is neither."""
-    home = environment.get("HOME", "")
-    if home.startswith("/"):
-        return home
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        raise UsageError(
-            "HOME is not set, and this user has no home folder: set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME"
-        ) from None
-
-
 def current_folder() -> str:
     """Return the current folder. Raises UsageError if it does not exist any more."""
     try:
@@ -94,9 +80,9 @@ class State:
         """The folder of all logs."""
         self.heads = os.path.join(state, HEADS_NAME)
         """The heads file: size and head of every log."""
-        self.before_images = os.path.join(state, "before_images")
+        self.before_images = os.path.join(state, BEFORE_IMAGES)
         """The folder with the content of files before they were changed."""
-        self.trees = os.path.join(state, "trees")
+        self.trees = os.path.join(state, TREES)
         """The folder with the contents of files around commands, one store per workspace."""
         self.undos = os.path.join(state, "undos")
         """The folder with the journals of undos, one folder per workspace."""
@@ -121,20 +107,10 @@ class State:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> State:
-        """Return the folders below $XDG_STATE_HOME and $XDG_CONFIG_HOME. Raises UsageError.
-
-        A relative path there is ignored, as XDG asks.
-        """
-
-        def folder(variable: str, fallback: str) -> str:
-            value = environment.get(variable, "")
-            return os.path.join(
-                value if value.startswith("/") else os.path.join(_home(environment), fallback), "harness"
-            )
-
+        """Return the folders below $XDG_STATE_HOME and $XDG_CONFIG_HOME. Raises UsageError."""
         return cls(
-            state=folder("XDG_STATE_HOME", os.path.join(".local", "state")),
-            config=folder("XDG_CONFIG_HOME", ".config"),
+            state=state_folder(environment),
+            config=configuration_folder(environment),
             home=environment.get("HOME", ""),
         )
 

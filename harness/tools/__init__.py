@@ -16,6 +16,7 @@ Elsewhere: decisions on calls (gate/), the replacement of files (files/), the en
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from harness.limits import Limits
 from harness.process.job import Jobs
 from harness.tool_kinds import OPTIONAL_NAMES, tool_kind
+from harness.user_folders import BEFORE_IMAGES, TREES, state_folder
 
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
@@ -52,6 +54,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     readers: Sequence[FileReader] = (),
     changes: CommandChanges | None = None,
     jobs: Jobs | None = None,
+    undo: bool = False,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
@@ -63,6 +66,11 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     one kills at once. The full output of long commands is stored in the workspace's `outputs` folder, if it has one.
     `readers` read files that are not text for `read_file`. A file without a reader is treated as binary. `changes` finds
     the files that commands change. `jobs` are the background commands of the session (default: there are none).
+
+    With `undo`, the state folder of the user gets the content of files before each change, so that `harness undo --log`
+    can restore them. It replaces `images` and `changes`.
+
+    Raises TypeError for a workspace of another type, and UsageError if `undo` finds no home folder.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -73,6 +81,10 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     from harness.tools.read_file import ReadFileTool
     from harness.tools.write_file import WriteFileTool
 
+    _check_workspace(workspace)
+    if undo:
+        images, changes, state = _undo_stores(workspace, environment)
+        hide = (*hide, state)
     baselines = Baselines()
     outputs = None if workspace.outputs is None else OutputFolder(workspace.outputs)
     commands = CommandRunner(
@@ -95,6 +107,28 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         EditFileTool(files, baselines=baselines, images=images),
         *_script_tools(scripts, commands),
     )
+
+
+def _check_workspace(workspace: object) -> None:
+    from harness.files.workspace import Workspace
+
+    if not isinstance(workspace, Workspace):
+        made = f"Workspace({workspace if isinstance(workspace, str) else '.'!r})"
+        raise TypeError(f"workspace must be a Workspace, not a {type(workspace).__name__}: {made} makes one")
+
+
+def _undo_stores(
+    workspace: Workspace, environment: Mapping[str, str] | None
+) -> tuple[BeforeImages, CommandChanges, str]:
+    """Return the stores of `harness undo`, and the folder in which they are."""
+    from harness.files.before_images import BeforeImages
+    from harness.tools.command_changes import CommandChanges
+    from harness.tools.command_runner import environment_or_own
+
+    variables = environment_or_own(environment)
+    state = os.path.realpath(state_folder(variables))
+    changes = CommandChanges(workspace.root, os.path.join(state, TREES), variables)
+    return BeforeImages(os.path.join(state, BEFORE_IMAGES)), changes, state
 
 
 def _script_tools(scripts: Sequence[ScriptDeclaration], commands: CommandRunner) -> Sequence[Tool]:

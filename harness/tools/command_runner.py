@@ -74,6 +74,11 @@ class CommandStart(Record):
     """File descriptors that it inherits in addition to its standard streams."""
 
 
+def environment_or_own(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return `environment`, or that of this process if it is `None`."""
+    return os.environ if environment is None else environment
+
+
 class CommandRunner:
     """Starts the commands of one workspace."""
 
@@ -108,7 +113,7 @@ class CommandRunner:
         self.limits = limits
         self.seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         """Maximum run time of a command, in seconds."""
-        self.base_environment = os.environ if environment is None else environment
+        self.base_environment = environment_or_own(environment)
         """Environment from which commands get their variables."""
         self.environment = child_environment(self.base_environment)
         """Variables of every command."""
