@@ -22,7 +22,7 @@ from harness import (
     builtin_tools,
     load_policy,
     visible,
-)
+)  # fmt: skip
 
 
 def ask(action: Action, verdict: Verdict) -> Approval:

@@ -13,15 +13,15 @@ def check_gate_parts(policy: object, approver: object, log: object) -> None:
     """Raise TypeError if a part of a gate has a wrong type."""
     if not isinstance(policy, Policy):
         raise TypeError(
-            f"policy must be a Policy, not {_named(policy)}: {_call('load_policy', policy, 'ci')} reads one"
+            f"policy must be a Policy, not {_type_name(policy)}: {_call('load_policy', policy, 'ci')} reads one"
         )
     if not isinstance(log, ActionLog):
         raise TypeError(
-            f"log must be an ActionLog, not {_named(log)}: {_call('ActionLog.open', log, '../actions.jsonl')} opens one"
+            f"log must be an ActionLog, not {_type_name(log)}: {_call('ActionLog.open', log, '../actions.jsonl')} opens one"
         )
     if not callable(approver):
         raise TypeError(
-            f"approver must be a function of an action and its verdict, not {_named(approver)}: "
+            f"approver must be a function of an action and its verdict, not {_type_name(approver)}: "
             "`deny_all` is the one for runs without a person"
         )
 
@@ -29,24 +29,28 @@ def check_gate_parts(policy: object, approver: object, log: object) -> None:
 def check_tools(tools: object) -> None:
     """Raise TypeError unless `tools` is a sequence of tools."""
     if isinstance(tools, str | ToolRegistry) or not isinstance(tools, Iterable):
-        raise TypeError(f"tools must be a sequence of tools, not {_named(tools)}: builtin_tools(workspace) returns one")
+        raise TypeError(
+            f"tools must be a sequence of tools, not {_type_name(tools)}: builtin_tools(workspace) returns one"
+        )
     for tool in tools:
         missing = [name for name in ("spec", "prepare", "run") if not hasattr(tool, name)]
         if missing or isinstance(tool, type):
-            what = f"the class {tool.__name__}; pass an object of it" if isinstance(tool, type) else _named(tool)
-            raise TypeError(f"tools must be objects with `spec`, `prepare` and `run`, not {what}")
+            type_name = (
+                f"the class {tool.__name__}; pass an object of it" if isinstance(tool, type) else _type_name(tool)
+            )
+            raise TypeError(f"tools must be objects with `spec`, `prepare` and `run`, not {type_name}")
 
 
 def check_model(model: object) -> None:
     """Raise TypeError unless `model` can complete a conversation."""
     if not callable(getattr(model, "complete", None)) or isinstance(model, type):
         raise TypeError(
-            f"model must be an object with `name` and `complete`, not {_named(model)}: "
+            f"model must be an object with `name` and `complete`, not {_type_name(model)}: "
             f"{_call('OpenAIChat', model, 'model-name')} makes one"
         )
 
 
-def _named(value: object) -> str:
+def _type_name(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 

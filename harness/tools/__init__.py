@@ -113,8 +113,8 @@ def _check_workspace(workspace: object) -> None:
     from harness.files.workspace import Workspace
 
     if not isinstance(workspace, Workspace):
-        made = f"Workspace({workspace if isinstance(workspace, str) else '.'!r})"
-        raise TypeError(f"workspace must be a Workspace, not a {type(workspace).__name__}: {made} makes one")
+        example = f"Workspace({workspace if isinstance(workspace, str) else '.'!r})"
+        raise TypeError(f"workspace must be a Workspace, not a {type(workspace).__name__}: {example} makes one")
 
 
 def _undo_stores(
