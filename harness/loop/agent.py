@@ -213,7 +213,10 @@ class Agent:
         """
         if carried:
             History(self.system).splice(0, 0, carried)
-        described: dict[str, JsonValue] = {"model": self.model.name, **session_facts(self.gate, self.facts)}
+        described: dict[str, JsonValue] = {
+            **session_facts(self.gate, self.facts),
+            "model": self.model.name,
+        }
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         identity = begin_session(self.log, self.gate, {**described, **begun_from, "system": self.system})
         self._sessions.add(identity)
