@@ -113,7 +113,6 @@ def ran(program: Program, log: Path) -> Ran:
 def argv(proposal: Mapping[str, JsonValue]) -> list[str]:
     """Return what a proposal is about; words that are a choice with bars between them."""
     (rule,) = parse_policy(b"version = 1\n" + str(proposal["toml"]).encode(), "p").rules
-    assert not rule.opens.network
     if rule.argv is None:
         assert rule.files is not None
         return list(rule.files.patterns.patterns)
@@ -248,15 +247,18 @@ def test_commands_vouched_for_by_a_model_are_suggested_exactly(ran: Ran) -> None
 
 
 @all_rows("batch", range(4), fresh=True)
-def test_other_commands_are_never_suggested(ran: Ran, batch: int) -> None:
+def test_other_commands_are_suggested_in_walls_alone(ran: Ran, batch: int) -> None:
     """Not even where a single approval is said to be often enough."""
     commands = commands_in(UNVOUCHED)[batch::4]
     ran.session(*(bash(command) for command in commands))
     decided = [record for record in read_log(str(ran.log)) if record["kind"] == "decision"]
     assert len(decided) == len(commands), "the session ended early"
     proposals, dropped, _ = ran.found("--least", "1")
-    assert proposals == {}
-    assert len(dropped) > 0.9 * len(commands)
+    rules = [parse_policy(f"version = 1\n{each['toml']}".encode(), "p").rules[0] for each in proposals.values()]
+    # Walls hold what runs code; a client of a service only looks, by its model.
+    assert {rule.id for rule in rules if not rule.walled} <= {"suggested-git-ls-remote", "suggested-gh-api-x"}
+    assert not {"terraform", "ansible-playbook"} & {argv(each)[0] for each in proposals.values()}
+    assert len(dropped) + len(proposals) > 0.9 * len(commands)
 
 
 @all_rows(
@@ -659,3 +661,43 @@ def test_ids_are_new_and_name_the_command() -> None:
     assert rule_id("\u202e", {"suggested-rule"}) == "suggested-rule-2"
     with pytest.raises(PolicyError):
         parse_policy(b'version = 1\n[[rule]]\nid = "x"\ndecision = "auto"\nargv = ["sh"]\n', "p")
+
+
+TEAMS = {
+    # a Django shop
+    "uv run pytest -q": "walls",
+    "uv run python manage.py makemigrations --check": "walls",
+    "python manage.py test": "walls",
+    # a data scientist
+    "python analysis/clean.py data/raw/a.csv": "walls",
+    "jupyter nbconvert --to html a.ipynb": "walls",
+    # an operator
+    "terraform -chdir=dev validate": "",  # its network was opened
+    "terraform fmt -check": "network",
+    "kubectl -n web get pods": "network",
+    "kubectl delete pod x": "",
+    # a Go monorepo
+    "go -C api test ./...": "walls",
+    "golangci-lint run ./...": "walls",
+    "make lint": "walls",
+    # a pnpm front end
+    "pnpm -r test": "walls",
+    "pnpm exec tsc --noEmit": "walls",
+    "npx eslint src": "walls",
+    # no client of a service
+    "curl https://example.org/": "",
+}
+"""Commands of five teams, and what holds them in the proposed rule. Empty: none is proposed."""
+
+
+def test_teams_get_proposals_for_their_commands(ran: Ran) -> None:
+    ran.session(*twice(*map(bash, TEAMS)))
+    proposals, _, _ = ran.found()
+    held = {}
+    for proposal in proposals.values():
+        (rule,) = parse_policy(b"version = 1\n" + str(proposal["toml"]).encode(), "p").rules
+        assert rule.argv is not None
+        held[" ".join(word for (word,) in rule.argv.tokens)] = (
+            "walls" if rule.walled else "network" * rule.opens.network
+        )
+    assert held == {command: holding for command, holding in TEAMS.items() if holding}

@@ -73,7 +73,11 @@ def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
     yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
     yield f"#   {_call_names(proposal.spares)}"
     yield "# It would have let through nothing else in these logs."
-    if proposal.rule.argv is not None:
+    if proposal.rule.walled:
+        yield "# It runs inside the workspace walls: it may write the workspace, and has no network."
+    elif proposal.rule.opens.network:
+        yield "# It only looks, over the network."
+    elif proposal.rule.argv is not None:
         yield "# What it lets run has no network; what it may write is said below, if anything."
     yield from proposal.toml.splitlines()
 

@@ -8,8 +8,9 @@ a suspended rule, and those about text that could not be parsed, remain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 
-from harness.actions import Act, Command, Decision
+from harness.actions import REACHES_NETWORK, Act, Command, Decision
 from harness.errors import PolicyError
 from harness.plugins.insight.suggestions.candidates import (
     RuleCandidate,
@@ -22,10 +23,12 @@ from harness.plugins.insight.suggestions.candidates import (
     why_no_evidence,
 )
 from harness.policy.argv_pattern import ArgvPattern
+from harness.policy.command_matchers import WORKSPACE
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Rule
 from harness.policy.verdict import evaluate
+from harness.programs.runners import SUBCOMMAND_PROGRAMS, is_one_of
 from harness.record import Record, replace
 from harness.session.rule_subjects import Value, is_plain, is_text, quoted_command, rule_id, rule_text
 from harness.tool_kinds import Does, tool_kind
@@ -43,12 +46,25 @@ class WrittenRule(Record):
     rule: Rule
 
 
-def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: Iterable[str]) -> WrittenRule | str:
+class Holding(Enum):
+    """The limit on the commands of a proposed rule."""
+
+    WORDS = "words"
+    """Their exact words. The program's model describes them."""
+    WALLS = "walls"
+    """Their exact words in the workspace walls, for commands that run code."""
+    NETWORK = "network"
+    """Their exact words with the network, for commands of a client that only look."""
+
+
+def written_rule(
+    candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: Iterable[str], holding: Holding
+) -> WrittenRule | str:
     """Return the rule, loaded and with its examples checked, or the reason why no rule is possible.
 
     `used_ids` are the IDs of other rules.
     """
-    keys = _about_commands(candidate, calls) if candidate.commands else _about_file(candidate, calls)
+    keys = _about_commands(candidate, calls, holding) if candidate.commands else _about_file(candidate, calls)
     words = "-".join(word for word, *alternatives in candidate.tokens if not alternatives)
     name = rule_id(words or candidate.subject, used_ids)
     reason = f"Approved {len(candidate.evidence)} times, and never refused."
@@ -62,21 +78,25 @@ def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: 
     return problems[0] if problems else WrittenRule(id=name, toml=toml, rule=policy.rules[0])
 
 
-def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict[str, Value]:
-    runs = any(command.act is Act.RUNS for command in candidate.commands)
+def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall], holding: Holding) -> dict[str, Value]:
+    runs = holding is Holding.WORDS and any(command.act is Act.RUNS for command in candidate.commands)
     lines = [quoted_command(command) for command in candidate.commands]
     first = lines[0]
     tried = [
         f"{first} --another-option",
         f"{first} another-operand",
         f"{first}; touch another-file",
-        f"{first} > another-file",
-        f"PATH=/tmp {first}",
     ]
+    if holding is not Holding.WALLS:  # which hold these too
+        tried += [f"{first} > another-file", f"PATH=/tmp {first}"]
     return {
         "argv": [word if not alternatives else (word, *alternatives) for word, *alternatives in candidate.tokens],
         # The workspace, if granted at every run. A command that only reads, or writes named files, needs no grant.
-        "write": (".",) if runs and all("." in call.granted for call in candidate.evidence) else (),
+        "walls": WORKSPACE if holding is Holding.WALLS else "",
+        "network": holding is Holding.NETWORK,
+        "write": (".",)
+        if holding is Holding.WORDS and runs and all("." in call.granted for call in candidate.evidence)
+        else (),
         "match": lines[:MOST_EXAMPLES],
         "not_match": (*tried, *_other_commands(candidate, calls)),
     }
@@ -179,6 +199,22 @@ def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
     )
 
 
+def _holding(candidate: RuleCandidate) -> Holding | None:
+    """Return the limit that suits the commands of a candidate. `None` if none does."""
+    if not candidate.problem:
+        return Holding.WORDS
+    if not candidate.commands or any(command.variables for command in candidate.commands):
+        return None
+    words = [word for command in candidate.commands for word in command.argv]
+    if not all(map(is_text, words)) or any(not {"$", "`", "*"}.isdisjoint(word) for word in words):
+        return None
+    if candidate.problem == REACHES_NETWORK:
+        looks = all(command.act is Act.LOOKS for command in candidate.commands)
+        return Holding.NETWORK if looks and is_one_of(words[0], SUBCOMMAND_PROGRAMS) else None
+    runs = all(command.act in (Act.RUNS, Act.WRAPS) for command in candidate.commands)
+    return Holding.WALLS if runs and not any(call.network for call in candidate.evidence) else None
+
+
 def _tried(
     candidate: RuleCandidate, calls: Sequence[SeenCall], minimum: int, used_ids: set[str]
 ) -> RuleProposal | DroppedCandidate:
@@ -186,11 +222,12 @@ def _tried(
     like = tuple(call for call in calls if refusal_like(candidate, call))
     if like:
         return DroppedCandidate(subject=candidate.subject, reason="something like it was refused", calls=like)
-    if candidate.problem:
+    holding = _holding(candidate)
+    if holding is None:
         return DroppedCandidate(subject=candidate.subject, reason=candidate.problem)
-    written = written_rule(candidate, calls, used_ids)
+    written = written_rule(candidate, calls, used_ids, holding)
     if isinstance(written, str):
-        return DroppedCandidate(subject=candidate.subject, reason=written)
+        return DroppedCandidate(subject=candidate.subject, reason=candidate.problem or written)
     changed = [call for call in calls if _becomes_auto(call, [written.rule])]
     against = tuple(call for call in changed if not call.approved)
     if against:
