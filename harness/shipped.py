@@ -61,6 +61,7 @@ COMMANDS: Mapping[str, str] = {
     "policy replay": "harness.app.policy.plugin",
     "policy suggest": "harness.plugins.insight.plugin",
     "policy fatigue": "harness.plugins.insight.plugin",
+    "policy import": "harness.plugins.agents.plugin",
     "policy trust": "harness.app.policy.plugin",
     "policy forget": "harness.app.policy.plugin",
     "hook install": "harness.plugins.agents.plugin",

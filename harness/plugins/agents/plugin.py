@@ -63,6 +63,11 @@ def _approve_flags(parser: ArgumentParser) -> None:
     terminal_flags(parser)
 
 
+def _import_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", choices=("claude", "codex"), help="the agent of the file")
+    parser.add_argument("file", metavar="FILE", help="its settings.json or its rules file")
+
+
 PLUGIN = Plugin(
     name="agents",
     commands=(
@@ -95,6 +100,12 @@ PLUGIN = Plugin(
             help="Remove the hook of harness from an agent's settings, and nothing else.",
             add_flags=_uninstall_flags,
             run=later("harness.plugins.agents.commands.install_command", "uninstall"),
+        ),
+        CliCommand(
+            name="policy import",
+            help="Write a policy from the permissions of Claude Code (settings.json) or Codex (rules).",
+            add_flags=_import_flags,
+            run=later("harness.plugins.agents.commands.import_command", "import_command"),
         ),
         CliCommand(
             name="approve",
