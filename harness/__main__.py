@@ -1,10 +1,10 @@
 """The `harness` command, and `python -m harness`. Cleans the import path before it imports any module."""
 
-import posix
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 
@@ -16,6 +16,8 @@ def _answer_quickly() -> None:
     """
     sys.path.append(__file__.replace("/./", "/").removesuffix("/harness/__main__.py"))  # it is absolute
     if sys.argv[1:2] == ["hook"]:
+        import posix
+
         from harness.plugins.agents.resident_client import exit_code
 
         code = exit_code(sys.argv[1:], posix.environ)
@@ -34,6 +36,8 @@ import os  # noqa: E402 - to import it takes as long as the resident takes to an
 
 def program() -> "NoReturn":
     """Run the `harness` command. Processes that other agents start for their calls begin here, too."""
+    if os.name != "posix":
+        sys.exit(_no_system(sys.stderr.write))
     sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
     import harness
     from harness.shipped import start_for_agent
@@ -43,6 +47,12 @@ def program() -> "NoReturn":
     from harness.app.main import program as command
 
     command()
+
+
+def _no_system(write: "Callable[[str], object]") -> int:
+    """Say that the program does not run on this system, and return the exit code."""
+    write("harness: Windows is not supported; run harness in WSL2 (https://learn.microsoft.com/windows/wsl)\n")
+    return 2
 
 
 def own_entries(entries: list[str], python_path: str) -> list[str]:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Self
 
 from harness.safe_files import NEW_FILE, check_size, sync_names, write_whole
+from harness.system import ATTRIBUTES, O_TMPFILE
 
-_NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+_NAMELESS = None if O_TMPFILE is None else os.O_WRONLY | O_TMPFILE | os.O_CLOEXEC
 _OLD = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _ACCESS_LIST = "system.posix_acl_access"
 _KEPT_ATTRIBUTES = ("user.", _ACCESS_LIST)
@@ -128,6 +129,8 @@ class _Nameless(_Named):
     """A new file without a name until the end. Raises _NoNameToBeHad if that is impossible here."""
 
     def open(self, mode: int) -> int:
+        if _NAMELESS is None:
+            raise _NoNameToBeHad
         try:
             return os.open(".", _NAMELESS, mode, dir_fd=self.folder)
         except OSError as error:
@@ -212,6 +215,8 @@ def take_over(folder: int, name: str, descriptor: int, present: os.stat_result) 
 
 def _take_over_attributes(folder: int, name: str, descriptor: int) -> bool:
     """Copy the attributes. Return whether an access list is among them. Raises NotKeptError if it cannot be copied."""
+    if not ATTRIBUTES:
+        return False
     # Every new file gets its folder's default list (acl(5)). Remove that one: the old file may have none.
     try:
         os.removexattr(descriptor, _ACCESS_LIST)

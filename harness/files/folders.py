@@ -9,7 +9,9 @@ import errno
 import os
 import stat
 
-_OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from harness.system import O_PATH
+
+_OPEN_FOLDER = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_folder(folder: str, new_folders: list[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from typing import IO
 
 from harness.process.environment import OFFLINE_VARIABLES
 from harness.safe_files import make_private, replace_file
+from harness.system import memory_file
 
 _SECONDS = 120.0
 """Time limit for one reading."""
@@ -40,7 +41,7 @@ class GitContents:
         if not ids:
             return
         # A file in memory, so that git can print before it has read all ids.
-        question = os.memfd_create("ids", os.MFD_CLOEXEC)
+        question = memory_file("ids")
         try:
             with open(os.dup(question), "wb") as file:
                 file.writelines(object_id.hex().encode() + b"\n" for object_id in ids)

@@ -8,11 +8,12 @@ import stat
 
 from harness.files.left_out import MAX_CONTENT_BYTES
 from harness.files.tree_changes import ABSENT, PathKind, PathState, kind_of
+from harness.system import O_PATH
 
 TOO_LARGE = f"over {MAX_CONTENT_BYTES // 1_000_000} MB"
 UNREADABLE = "cannot be read"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_below(root: int, folder: str) -> int:

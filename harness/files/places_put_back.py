@@ -13,6 +13,7 @@ from harness.files.place_looks import content_at, state_of
 from harness.paths import fold
 from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlaceState
 from harness.policy.built_in import PROTECTED_NAMES
+from harness.system import O_PATH, set_mode
 
 _CHANGED = "the file was changed since; not touched"
 _NO_COPY = "no copy of the earlier content exists"
@@ -122,9 +123,9 @@ def _kind_differs(before: PlaceState, present: os.stat_result) -> bool:
 
 def _give_mode(folder: int, name: str, mode: int) -> None:
     """Set the permission bits of a file or folder, even if it cannot be opened for reading (open(2), O_PATH)."""
-    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(name, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        os.chmod(f"/proc/self/fd/{descriptor}", mode)
+        set_mode(descriptor, mode)
     finally:
         os.close(descriptor)
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from harness.record import Record
 from harness.safe_files import make_private, remove_if_there, sync_names, write_whole
+from harness.system import sync_data
 
 _HEAD = struct.Struct(">8sIQ")
 _ROW = struct.Struct(">32sQ")
@@ -155,7 +156,7 @@ class SegmentStore:
     def _sync(self, number: int) -> None:
         descriptor = os.open(self._path(number), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.fdatasync(descriptor)
+            sync_data(descriptor)
         finally:
             os.close(descriptor)
 

@@ -15,6 +15,7 @@ from harness.files.git_index import GitIndex
 from harness.files.left_out import MAX_DEPTH, has_more_names, why_left_out
 from harness.files.tree_changes import WORKSPACE, LeftOut
 from harness.record import Record
+from harness.system import O_TMPFILE
 
 MAX_FILES = 300_000
 """Maximum number of files and folders of a tree that is looked at."""
@@ -235,7 +236,9 @@ class TreeTable:
         Its clock is read from a new file without a name. If there is none, the clock of this machine is used.
         """
         try:
-            created = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=descriptor)
+            if O_TMPFILE is None:
+                raise FileNotFoundError
+            created = os.open(".", O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=descriptor)
         except OSError:
             now = time.time_ns()
         else:

@@ -14,12 +14,13 @@ from harness.actions import JsonValue
 from harness.files.path_states import UNREADABLE, open_below, state_below
 from harness.files.tree_changes import PathChange, PathKind, PathState, TreeChanges
 from harness.record import Record
+from harness.system import O_PATH
 
 _DATABASE_SUFFIXES = ("-wal", "-shm", "-journal")
 """Endings of the files beside a database that belong to it (sqlite.org/tempfiles.html)."""
 UNREAD_BETWEEN = "its content was unknown"
 """Begins the reason to leave a path that could not be read between two calls."""
-_OPEN = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class CallChanges(Record):

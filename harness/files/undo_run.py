@@ -23,8 +23,9 @@ from harness.files.tree_undo import UndoPlan, UndoStep, Untouched
 from harness.files.undo_journal import UndoJournal
 from harness.record import Record, replace
 from harness.safe_files import NEW_FILE, sync_names, write_whole
+from harness.system import O_PATH, set_mode
 
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_SYNCED_FILES = 100
 """Maximum number of steps whose files are synced one by one. Of more, the file system is synced once, at the end."""
 _CHANGED = "changed just now"
@@ -207,7 +208,7 @@ class _Run:
         if mode & 0o700 != 0o700 and status.st_uid == os.geteuid():
             self._journal.note_opened(path or WORKSPACE, mode)
             self._pause(f"open {path}")
-            os.chmod(f"/proc/self/fd/{descriptor}", mode | 0o700)
+            set_mode(descriptor, mode | 0o700)
 
     def _state(self, folder: int, name: str, path: str) -> PathState:
         """Return the present state of a path, with the permission bits from before it was opened. Raises OSError."""
@@ -363,11 +364,10 @@ class _Run:
     def _set_file_mode(self, number: int, step: UndoStep, folder: int, name: str) -> None:
         """Set the permission bits of a file with an unchanged content. A file with several names is replaced instead."""
         opened_mode = self._journal.opened.get(step.path)
-        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        place = f"/proc/self/fd/{descriptor}"
+        descriptor = os.open(name, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
             if opened_mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) == opened_mode | 0o400:
-                os.chmod(place, opened_mode)  # it was opened before a kill
+                set_mode(descriptor, opened_mode)  # it was opened before a kill
             state = state_in(folder, name)[0]
             if _is_made(state, step.goal):
                 return
@@ -378,14 +378,14 @@ class _Run:
             if is_closed:
                 self._journal.note_opened(step.path, state.mode)
                 self._pause(f"open {step.path}")
-                os.chmod(place, state.mode | 0o400)
+                set_mode(descriptor, state.mode | 0o400)
                 if not state_in(folder, name)[0].has_content_of(step.goal):
-                    os.chmod(place, state.mode)
+                    set_mode(descriptor, state.mode)
                     raise _Refused(_CHANGED)
             elif not state.is_same(step.present):
                 raise _Refused(_CHANGED)
             self._pause(f"set mode {step.path}")
-            os.chmod(place, step.goal.mode & ~_SET_ID)
+            set_mode(descriptor, step.goal.mode & ~_SET_ID)
         finally:
             os.close(descriptor)
 
@@ -408,7 +408,7 @@ class _Run:
         descriptor = os.open(name, _FOLDER, dir_fd=folder)
         try:
             if opened_from is None or stat.S_IMODE(os.fstat(descriptor).st_mode) == opened_from | 0o700:
-                os.chmod(f"/proc/self/fd/{descriptor}", mode)
+                set_mode(descriptor, mode)
         finally:
             os.close(descriptor)
 

@@ -22,6 +22,7 @@ from harness.log.reader import NO_PREVIOUS, encode, is_number, last_line, parse_
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, sync_names, write_whole
+from harness.system import sync_data
 
 BEGIN_FIRST = "begin one with `Agent.start`, `Agent.run` or `with GatedTools(...)`"
 
@@ -77,7 +78,7 @@ class ActionLog:
         clock: Callable[[], float] = time.time,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         write: Callable[[int, bytes], int] = os.write,
-        sync: Callable[[int], None] = os.fdatasync,
+        sync: Callable[[int], None] = sync_data,
     ) -> ActionLog:
         """Open the log at `path`. A new file gets mode 0600; an existing log is continued.
 

@@ -18,6 +18,7 @@ from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.record import Record
 from harness.safe_files import append_line, is_locked_within
+from harness.system import sync_data
 
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
@@ -285,7 +286,7 @@ def _sync_log(path: str) -> None:
     except OSError:
         return
     try:
-        os.fdatasync(descriptor)
+        sync_data(descriptor)
     except OSError as error:
         raise LogError(f"the action log cannot be synced: {path}: {error.strerror}") from None
     finally:
@@ -303,7 +304,7 @@ def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: flo
         try:
             is_locked_within(descriptor, lock_seconds)
             append_line(descriptor, line, alone=False)  # others may append without the lock, even after a partial line
-            os.fdatasync(descriptor)
+            sync_data(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:

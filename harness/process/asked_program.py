@@ -9,6 +9,7 @@ from harness.process.command import STANDARD_PACE, Pace, run_group
 from harness.process.ended import Ended
 from harness.process.start import Launch, becoming, find_bash
 from harness.record import Record
+from harness.system import memory_file
 
 
 class KeptBytes:
@@ -69,7 +70,7 @@ def ask_program(  # noqa: PLR0913 - the facts of a run, all passed by name
         raise FileNotFoundError("no bash was found to start it with")
     output, errors = KeptBytes(most_bytes), KeptBytes(most_bytes)
     # A file in memory, so that a program that never reads cannot block the harness.
-    question_file = os.memfd_create("question", os.MFD_CLOEXEC)
+    question_file = memory_file("question")
     try:
         _fill(question_file, question)
         launch = Launch(

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Protocol
 from harness.interrupt import stops_here
 from harness.process.capture import Live
 from harness.process.ended import CommandEnding, Ended
+from harness.process.group import GroupSurvivors, survivors_of
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
 from harness.process.start import Latch, Launch, StartedProgram, start
 from harness.process.survivors import Survivors, send
 from harness.record import Record, replace
+from harness.system import Bell, exit_descriptor, poll_for
 
 if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
@@ -104,7 +106,7 @@ def run_group(
     results: list[Ended | BaseException] = []
     done = allocate_lock()
     done.acquire()
-    interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    interrupt = Bell()
 
     def work() -> None:
         try:
@@ -125,30 +127,30 @@ def run_group(
                     live.deliver(last=over)
                 if count() > stop_count:
                     stop_count = count()
-                    os.eventfd_write(interrupt, 1)
+                    interrupt.ring()
             except KeyboardInterrupt:
                 stop_count += 1
-                os.eventfd_write(interrupt, 1)
+                interrupt.ring()
     except BaseException:
         # The command is ended before the exception is raised again. Two quick Ctrl-C may raise at any instruction.
         _wait_for_end(results, interrupt, pace)
         raise
-    os.close(interrupt)
+    interrupt.close()
     result = results[0]
     if isinstance(result, BaseException):
         raise result
     return result
 
 
-def _wait_for_end(results: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
+def _wait_for_end(results: list[Ended | BaseException], interrupt: Bell, pace: Pace) -> None:
     """Have the command killed, and wait for the thread that follows it, ignoring any KeyboardInterrupt.
 
-    The descriptor `interrupt` stays open, since the thread may still use it.
+    The bell `interrupt` stays open, since the thread may still use it.
     """
     deadline = time.monotonic() + pace.grace_seconds + pace.gone_seconds + pace.kill_seconds
     while not results and time.monotonic() < deadline:
         try:
-            os.eventfd_write(interrupt, 1)
+            interrupt.ring()
             time.sleep(STEP_SECONDS)
         except KeyboardInterrupt:
             pass
@@ -159,13 +161,13 @@ def _run(
     seconds: float,
     sinks: tuple[TakesOutput, TakesOutput | None],
     live: Live | LentTerminal | None,
-    interrupt: int,
+    interrupt: Bell,
     pace: Pace,
     on_start: Callable[[], None] | None,
 ) -> Ended:
     started = time.monotonic()
     adopt_orphans()
-    survivors = Survivors.of(launch)
+    survivors = survivors_of(launch)
     try:
         with Latch() as latch:
             variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
@@ -201,7 +203,7 @@ def _start(
     writing: list[int] = []
     try:
         for sink in (output, *(() if errors is None else (errors,))):
-            reading, end = os.pipe2(os.O_CLOEXEC)
+            reading, end = os.pipe()
             pipes[reading] = sink
             writing.append(end)
             _widen(end)
@@ -223,7 +225,7 @@ def _close(descriptors: Iterable[int]) -> None:
 def _widen(pipe: int) -> None:
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK_BYTES)
-    except OSError:
+    except (OSError, AttributeError):
         pass  # the user's pipes exceed their limit (pipe-user-pages-soft); the usual size works too, but is slower
 
 
@@ -234,9 +236,9 @@ class _Group:
         self,
         process: StartedProgram,
         pipes: dict[int, TakesOutput],
-        interrupt: int,
+        interrupt: Bell,
         live: Live | LentTerminal | None,
-        survivors: Survivors,
+        survivors: Survivors | GroupSurvivors,
         pace: Pace,
     ) -> None:
         self._process = process
@@ -247,15 +249,15 @@ class _Group:
         self._live = live
         self._survivors = survivors
         self._pace = pace
-        self._poll = select.poll()
+        self._poll = poll_for(*pipes)
         self._exit = -1
         try:
             survivors.started(process.pid)
-            self._exit = os.pidfd_open(process.pid)
+            self._exit = exit_descriptor(process.pid)
         except BaseException:
             self.close()
             raise
-        for descriptor in (*pipes, self._exit, interrupt):
+        for descriptor in (*pipes, self._exit, interrupt.descriptor):
             self._poll.register(descriptor, select.POLLIN)
 
     def follow(self, seconds: float, started: float) -> Ended:
@@ -298,7 +300,7 @@ class _Group:
         INVARIANT: the program is reaped last. Until then its number cannot become that of another group.
         """
         self._poll.unregister(self._exit)
-        self._poll.unregister(self._interrupt)
+        self._poll.unregister(self._interrupt.descriptor)
         remaining = self._until_gone(settle)
         names = {(process.pid, process.started): process.name for process in remaining}
         if remaining:
@@ -356,8 +358,8 @@ class _Group:
             if self._exit in ready:
                 self._survivors.leader_ended()
                 return _Seen.EXIT
-            if self._interrupt in ready:
-                os.eventfd_read(self._interrupt)
+            if self._interrupt.descriptor in ready:
+                self._interrupt.quiet()
                 return _Seen.INTERRUPT
         return _Seen.DEADLINE
 

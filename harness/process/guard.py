@@ -12,10 +12,12 @@ import sys
 import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 from harness.process import procfs
 from harness.process.hardening import set_name
 from harness.process.procfs import Process
+from harness.system import HAS_PROC, memory_file
 
 MARK_VARIABLE = "HARNESS_CALL"
 """Environment variable that marks the processes of a command."""
@@ -32,6 +34,8 @@ _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 READY_SECONDS = 30.0
 """Maximum seconds that a command which may change the harness's code waits until the guard has loaded that code."""
+_LOADED_AT = 1 << 20
+"""Place in the table, behind all of its lines, where the guard process writes a byte once it has loaded its code."""
 _LOADED_NAME = "harness-guard"
 """Name that the guard process takes once it has loaded its code."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
@@ -71,7 +75,7 @@ class Guard:
 
     def __init__(self) -> None:
         """Initialize without starting the process."""
-        self._table = os.memfd_create("commands", os.MFD_CLOEXEC)
+        self._table = memory_file("commands")
         self._pipe = -1
         self._pid = 0
         self._lock = allocate_lock()
@@ -89,7 +93,8 @@ class Guard:
             options = own_code().python_options()
             if self._pipe >= 0:
                 os.close(self._pipe)
-            reading, self._pipe = os.pipe2(os.O_CLOEXEC)
+            os.ftruncate(self._table, _LOADED_AT)  # an earlier process may have written behind it
+            reading, self._pipe = os.pipe()
             self._pid = 0
             self._spawning.acquire()
         start_new_thread(self._start, (reading, options))
@@ -110,11 +115,14 @@ class Guard:
         """Wait until the process has loaded all of its code, or cannot. It is killed after READY_SECONDS."""
         self.keep()
         deadline = time.monotonic() + READY_SECONDS
-        while self._pid >= 0 and self._alive() and not (self._pid and _name_of(self._pid) == _LOADED_NAME):
+        while self._pid >= 0 and self._alive() and not self._has_loaded():
             if time.monotonic() > deadline and self._pid:
                 os.kill(self._pid, signal.SIGKILL)
                 return
             time.sleep(STEP_SECONDS / 10)
+
+    def _has_loaded(self) -> bool:
+        return self._pid > 0 and bool(os.pread(self._table, 1, _LOADED_AT))
 
     def report_end(self, mark: int) -> None:
         """Report that the command with this mark has no process left."""
@@ -171,14 +179,6 @@ class Guard:
             pass  # closed in a process forked from the harness, which has its own guard
 
 
-def _name_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().rstrip("\n")
-    except OSError:
-        return ""
-
-
 def watch() -> None:
     """Run the guard process: wait for the end of stdin, then end the commands listed in the file that is stdout."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
@@ -188,16 +188,17 @@ def watch() -> None:
     import resource  # noqa: F401 - procfs needs it later
 
     set_name(_LOADED_NAME.encode())
+    os.pwrite(1, b"\n", _LOADED_AT)
     while os.read(0, 1):
         pass
-    running = running_commands(os.pread(1, 1 << 20, 0))
+    running = running_commands(os.pread(1, _LOADED_AT, 0))
     if running:
         _end(running)
 
 
 def running_commands(table: bytes) -> dict[int, int]:
     """Return the leaders by mark from a table of running commands. It ends at an empty line; older data follows."""
-    lines = table.partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
+    lines = table.rstrip(b"\0").partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
     return {int(mark): int(leader) for mark, leader in (line.split() for line in lines)}
 
 
@@ -208,6 +209,9 @@ def _end(running: dict[int, int]) -> None:
     leader when the harness ended. Later looks use the marks, and the processes known from the first look.
     """
     leaders = frozenset(running.values()) - {0}
+    if not HAS_PROC:
+        _end_groups(leaders)
+        return
     signalled = {
         (process.pid, process.started)
         for process in _find_processes(running, leaders, frozenset(), set())
@@ -235,6 +239,16 @@ def _end(running: dict[int, int]) -> None:
         quiet = 0 if has_new else quiet + 1
         if not news:
             time.sleep(STEP_SECONDS)
+
+
+def _end_groups(leaders: Collection[int]) -> None:
+    """End the process groups of these leaders."""
+    for seconds, *numbers in ((TERM_SECONDS, *_POLITE), (0, signal.SIGKILL)):
+        for leader in leaders:
+            for number in numbers:
+                with suppress(OSError):
+                    os.killpg(leader, number)
+        time.sleep(seconds)
 
 
 def _find_processes(

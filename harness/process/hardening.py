@@ -6,6 +6,7 @@ import os
 import signal
 
 from harness.process.procfs import RLIMIT_LOCKS
+from harness.system import c_call
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_DUMPABLE = 4
@@ -56,12 +57,7 @@ def end_with_parent() -> bool:
 
 
 def _prctl(option: int, value: int | bytes) -> bool:
-    import ctypes
-
-    try:
-        return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)) == 0
-    except (OSError, AttributeError):
-        return False
+    return c_call("prctl", option, value, 0, 0, 0) == 0
 
 
 def new_mark() -> int:

@@ -74,7 +74,7 @@ class LentTerminal:
             self.near, self.far = os.openpty()
             termios.tcsetattr(self.far, termios.TCSANOW, modes)
             self._fit()
-            self._woken, self._wake = os.pipe2(os.O_CLOEXEC)
+            self._woken, self._wake = os.pipe()
             os.set_blocking(self.near, False)
             self._modes = modes
             tty.setraw(self._keyboard, termios.TCSAFLUSH)

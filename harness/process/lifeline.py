@@ -17,7 +17,7 @@ class Lifeline:
 
     def __init__(self) -> None:
         """Create the pipe. INVARIANT: only this process has the write end, so that the others notice when it closes."""
-        self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
+        self.reading, self._writing = os.pipe()
 
     def close(self) -> None:
         """Close both ends."""

@@ -23,6 +23,7 @@ from harness.digest import digest_of
 from harness.errors import ChangedCodeError, GateError
 from harness.paths import is_within, is_within_any
 from harness.safe_files import read_regular
+from harness.system import HAS_PROC
 
 NOTED = (".py", ".so", ".pth", ".toml", ".pem")
 """Endings of the files to record: code, files that Python obeys at its start, and data that decisions depend on."""
@@ -251,6 +252,8 @@ def _keep_mapped(place: str) -> None:
     A write to such a file changes its mapped pages in memory, except private copies of pages. Raises GateError if a
     copy is impossible.
     """
+    if not HAS_PROC:
+        return  # macOS ends a program whose signed code was changed
     library, real = ctypes.CDLL(None), os.path.realpath(place)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         mappings = [line.rstrip("\n").split(maxsplit=5) for line in file]

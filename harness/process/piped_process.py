@@ -12,11 +12,13 @@ import time
 from contextlib import nullcontext
 
 from harness.errors import UsageError
+from harness.process.group import survivors_of
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
 from harness.process.start import Latch, Launch, NotConfinedError, StartedProgram, becoming, find_bash, start
-from harness.process.survivors import Survivors, send
+from harness.process.survivors import send
 from harness.record import replace
+from harness.system import exit_descriptor
 
 GRACE_SECONDS = 2.0
 """Seconds between the end of the program's input and SIGTERM, and between SIGTERM and SIGKILL."""
@@ -37,11 +39,11 @@ class PipedProcess:
         processes can be missed.
         """
         adopt_orphans()
-        self._survivors = Survivors.of(launch)
+        self._survivors = survivors_of(launch)
         pipes: list[int] = []
         try:
             for _ in range(2):
-                pipes += os.pipe2(os.O_CLOEXEC)
+                pipes += os.pipe()
             reads, self.input, self.output, writes = pipes
             with Latch() if is_bound else nullcontext() as latch:
                 process = start(self._marked(launch, latch), reads, writes, errors)
@@ -49,7 +51,7 @@ class PipedProcess:
                 self._survivors.started(process.pid, bounded=is_bound)
                 if latch is not None:
                     latch.lift()
-            self.exit = os.pidfd_open(process.pid)
+            self.exit = exit_descriptor(process.pid)
             """Descriptor that becomes readable when the program has ended."""
         except (OSError, ValueError) as error:
             self._survivors.close()

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from harness.record import Record
+from harness.system import HAS_PROC, ended_child, inherited_path, memory_file, seal
 
 if TYPE_CHECKING:
     import socket
@@ -151,10 +152,9 @@ class Child:
     def status(self) -> tuple[bool, int] | None:
         """Return whether the program exited by itself, and its exit code or signal. `None` if other code reaped it."""
         try:
-            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            return ended_child(self.pid)
         except ChildProcessError:
             return None
-        return None if status is None else (status.si_code == os.CLD_EXITED, status.si_status)
 
 
 def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> StartedProgram:
@@ -249,13 +249,12 @@ def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[
 def _wait_for_end(thread: int) -> None:
     """Wait until the kernel has ended a thread of this process that has finished its work."""
     deadline = time.monotonic() + END_SECONDS
-    while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
+    while HAS_PROC and os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
         time.sleep(STEP_SECONDS)
 
 
 _TEXT = "read -rn1 -u {pipe} && exec {pipe}<&- {text}<&- && unset BASH_ENV REPLY || exit 126\n: bash\n"
 """Script that waits for the latch. Its last line sets `$_` to its usual value."""
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
 class Latch:
@@ -263,14 +262,14 @@ class Latch:
 
     def __init__(self) -> None:
         """Create the latch. Raises OSError."""
-        waiting, self._lifting = os.pipe2(os.O_CLOEXEC)
+        waiting, self._lifting = os.pipe()
         self._waiting = self._text = -1
         try:
             self._waiting = _above_streams(waiting)
             # A file, not another pipe: a process forked from the harness at this moment could keep a pipe open.
-            self._text = _above_streams(os.memfd_create("latch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+            self._text = _above_streams(memory_file("latch"))
             os.write(self._text, _TEXT.format(pipe=self._waiting, text=self._text).encode())
-            fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, _SEALS)
+            seal(self._text)
         except BaseException:
             self.close()
             raise
@@ -278,7 +277,7 @@ class Latch:
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables for the environment of bash."""
-        return {"BASH_ENV": f"/proc/self/fd/{self._text}"}
+        return {"BASH_ENV": inherited_path(self._text)}
 
     @property
     def descriptors(self) -> tuple[int, ...]:

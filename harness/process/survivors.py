@@ -31,6 +31,7 @@ from harness.process.guard import guard, marked
 from harness.process.hardening import bound, new_mark
 from harness.process.procfs import Process
 from harness.process.start import Launch
+from harness.system import HAS_PROC
 
 MAX_LOOKS = 100
 """Maximum number of looks. After that, a chain of processes that each start the next and exit counts as running."""
@@ -203,6 +204,9 @@ class Survivors:
 def send(processes: list[Process], *numbers: signal.Signals) -> None:
     """Send signals to processes. Skip a process that has ended, since another may have its number now."""
     for process in processes:
+        if not HAS_PROC:
+            _kill(process.pid, numbers)
+            continue
         try:
             descriptor = os.pidfd_open(process.pid)
         except OSError:
@@ -216,6 +220,15 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
             pass  # it ended, or belongs to another user now (a program that changes its user)
         finally:
             os.close(descriptor)
+
+
+def _kill(pid: int, numbers: Sequence[signal.Signals]) -> None:
+    """Send signals to a process that was found a moment ago."""
+    try:
+        for number in numbers:
+            os.kill(pid, number)
+    except OSError:
+        pass  # it has ended, or belongs to another user
 
 
 def _process_of(number: int) -> Process | None:

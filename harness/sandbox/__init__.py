@@ -6,7 +6,8 @@ Read `walls` first, then `confinement`, which chooses between three means:
 - `bubblewrap`, a program that does the same where we may not;
 - `landlock` (files, ports, signals) alone. It confines readers everywhere.
 
-All use `seccomp` (system calls; their numbers are in `system_calls`). `layers` names the paths that a view or bubblewrap
+All use `seccomp` (system calls; their numbers are in `system_calls`). macOS has `seatbelt` in their place, where
+`seatbelt_trial` has shown that it holds. `layers` names the paths that a view or bubblewrap
 mounts, `mounts` and `kernel` make the system calls. `machine` measures the abilities of this machine, `trial` those of
 the keeper.
 

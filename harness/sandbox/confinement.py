@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from harness.process.start import Starter
-from harness.sandbox import bubblewrap, kernel, landlock, seccomp
+from harness.sandbox import bubblewrap, kernel, landlock, seatbelt, seccomp
 from harness.sandbox.landlock import Rulesets
 from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine, keeper_here, why_no_namespaces
 from harness.sandbox.views import Views
 from harness.sandbox.walls import KEPT_BITS, Network, Unenforceable, Walls
+from harness.system import IS_LINUX
 
 _rulesets = Rulesets()
 _views = Views()
@@ -79,6 +80,8 @@ class Confinement:
             raise RuntimeError("these walls have namespaces: only their keeper starts a command in them")
         if get_native_id() == os.getpid():
             raise RuntimeError("the main thread would be confined for ever: enter on a thread that starts one command")
+        if not IS_LINUX:
+            return  # Seatbelt's program confines itself
         kernel.forbid_new_privileges()
         if self._capabilities is not None:
             kernel.keep_capabilities(self._capabilities)
@@ -117,6 +120,19 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
     """
     for path in (*walls.writable, *walls.hide, *walls.show, *walls.readable, *walls.keep, walls.console or "/"):
         _check_path(path)
+    if machine.seatbelt:
+        return Confinement(
+            walls=walls,
+            ruleset=None,
+            program=None,
+            capabilities=None,
+            prefix=seatbelt.prefix(walls, machine.seatbelt),
+        )
+    return _by_linux(walls, machine, unhidden)
+
+
+def _by_linux(walls: Walls, machine: Machine, unhidden: Unhidden) -> Confinement:
+    """Return walls of Linux."""
     if not machine.seccomp:
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()

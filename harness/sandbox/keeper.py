@@ -23,6 +23,7 @@ from harness.process.own_code import own_code
 from harness.process.start import Launch, NotConfinedError
 from harness.record import Record
 from harness.sandbox.keeper_process import LEAVE, keep_in_session
+from harness.system import IS_LINUX
 
 READY_SECONDS = 30.0
 """Maximum seconds until the keeper is ready. It usually takes a few hundredths of a second."""
@@ -227,6 +228,8 @@ class Keeper:
     def _start(self) -> None:
         if self._control is not None and not _is_closed(self._control, has_answered=self._answer is not None):
             return
+        if not IS_LINUX:
+            self._error = "only Linux has namespaces"
         if self._error:
             return
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

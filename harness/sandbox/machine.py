@@ -14,6 +14,7 @@ from harness.record import Record, replace
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
 from harness.sandbox.landlock import ReadablePaths
 from harness.sandbox.system_calls import ARCHITECTURES
+from harness.system import IS_LINUX
 
 if TYPE_CHECKING:
     from harness.sandbox.keeper import Keeper
@@ -23,6 +24,8 @@ LEAST_LANDLOCK = 3
 SIGNALS_LANDLOCK = 6
 """First version that confines signals and abstract Unix sockets (Linux 6.12)."""
 
+SYSTEMS = {"darwin": "macOS", "freebsd": "FreeBSD"}
+"""Names of systems, by the word of Python."""
 NOT_TRIED = "not tried"
 WHY_NO_LANDLOCK = {
     errno.ENOSYS: "this kernel has no Landlock (Linux 6.2 or newer is needed)",
@@ -45,6 +48,8 @@ class Machine(Record):
     when walls require it."""
     reasons: tuple[str, ...] = ()
     """Reasons for missing abilities."""
+    seatbelt: str = ""
+    """Path of a sandbox-exec whose walls have held here (`seatbelt_trial`). Empty anywhere but on such a Mac."""
     in_session: bool = False
     """Whether commands in namespaces stay in the session and process group of this process."""
 
@@ -62,8 +67,9 @@ def probe() -> Machine:
 
     Never raises: an ability that fails counts as missing, and `reasons` says why.
     """
-    if sys.platform != "linux":
-        return Machine(landlock=0, seccomp="", bubblewrap="", reasons=(f"{sys.platform} has no Landlock",))
+    if not IS_LINUX:
+        reason = f"harness has no walls on {SYSTEMS.get(sys.platform, sys.platform)}"
+        return Machine(landlock=0, seccomp="", bubblewrap="", no_namespaces=reason, reasons=(reason,))
     reasons = []
     version, reason = landlock_trial()
     if reason:
@@ -83,6 +89,8 @@ def probe() -> Machine:
 
 def enforces(machine: Machine) -> bool:
     """Return whether the machine can confine writing and the network."""
+    if machine.seatbelt:
+        return True
     is_able = machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap) or machine.no_namespaces == ""
     return bool(machine.seccomp) and is_able
 
@@ -99,7 +107,7 @@ def hides_where_it_may_write(machine: Machine) -> bool:
 
     Both are tested if necessary.
     """
-    if not why_no_namespaces(machine):
+    if machine.seatbelt or not why_no_namespaces(machine):
         return True
     return bool(bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap)
 
@@ -120,6 +128,7 @@ def describe(machine: Machine) -> str:
     if known_no_namespaces(machine) == "":
         parts.append("namespaces")
     parts += ["bubblewrap"] if machine.bubblewrap else []
+    parts += ["Seatbelt"] if machine.seatbelt else []
     return ", ".join(parts) or "none"
 
 
@@ -141,9 +150,9 @@ def missing(machine: Machine) -> tuple[str, ...]:
             f"Landlock {machine.landlock} does not keep signals and abstract Unix sockets inside: a command that may write "
             "can end other programs of the same user (Linux 6.12 or newer is needed)"
         )
-    if machine.no_namespaces and machine.no_namespaces != NOT_TRIED:
+    if machine.no_namespaces and machine.no_namespaces != NOT_TRIED and machine.no_namespaces not in reasons:
         reasons.append(f"commands get no namespaces of their own: {machine.no_namespaces}")
-    if machine.bubblewrap == "" and machine.no_namespaces != "":
+    if machine.bubblewrap == "" and machine.no_namespaces not in ("", *reasons):
         reasons.append("bubblewrap does not work here: nothing can be hidden inside a folder that may be written")
     return tuple(reasons)
 

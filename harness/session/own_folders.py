@@ -12,6 +12,7 @@ from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within, is_within_any
 from harness.safe_files import MAY_USE, MAY_WRITE
 from harness.session.state import State, current_folder, workspace_folder
+from harness.system import O_PATH, set_mode, set_owner
 
 
 def fix_modes(state: State, tell: Callable[[str], None]) -> None:
@@ -57,24 +58,24 @@ def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
     With `reads`, the path need not be writable. Root takes ownership of another user's file if its folder belongs to
     root; otherwise another user's file is left alone. Raises OSError.
     """
-    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return ""
-        this, user = f"/proc/self/fd/{descriptor}", os.geteuid()
+        user = os.geteuid()
         problem = ""
         if status.st_uid != user:
             if user != 0 or os.stat(os.path.dirname(path)).st_uid != 0:
                 return ""
-            os.chown(this, 0, -1)
+            set_owner(descriptor, 0)
             problem = f"belonged to user {status.st_uid}"
         mode = stat.S_IMODE(status.st_mode)
         opened = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
         needs = opened & ~stat.S_IWUSR if reads else opened
         new_mode = (mode if mode & needs == needs else mode | opened) & ~shut
         if new_mode != mode:
-            os.chmod(this, new_mode)
+            set_mode(descriptor, new_mode)
             problem = f"had the mode {mode:04o}"
         return problem
     finally:

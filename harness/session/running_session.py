@@ -7,7 +7,6 @@ the next begins. Mistakes in flags, settings and policies are found before the l
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -44,6 +43,7 @@ from harness.session.system_prompt import SystemPrompt, system_prompt
 from harness.session.templates import Templates, session_values
 from harness.session.words.skills import skills_text
 from harness.session.words.word_files import OwnWords
+from harness.system import processors
 
 if TYPE_CHECKING:
     from harness.log.heads_file import KnownHead
@@ -271,7 +271,7 @@ def calls_at_once() -> int:
 
     It exceeds the number of processors, since these calls mostly wait for disks.
     """
-    return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)) + WAITING)
+    return min(MOST_AT_ONCE, processors() + WAITING)
 
 
 def collect() -> None:

@@ -20,6 +20,7 @@ from harness.process.job import Jobs
 from harness.record import Record
 from harness.redaction.stream import RedactedStream
 from harness.sandbox.keeper import start_early
+from harness.sandbox.seatbelt_trial import machine_here
 from harness.session.chosen_tools import ChosenTools, chosen_tools
 from harness.session.front import Front
 from harness.session.named_plugins import named_plugins
@@ -179,6 +180,7 @@ def tools_in(
         readers=file_readers(attachments),
         changes=changes or CommandChanges(workspace.root, state.trees, environment),
         jobs=jobs,
+        machine=machine_here(state.state),
     )
 
 

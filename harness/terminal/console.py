@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.record import Record
+from harness.system import poll_for
 from harness.terminal.row_text import toned, toned_rows
 from harness.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
 from harness.text.visible import visible, visible_line
@@ -342,7 +343,7 @@ def _writable(stream: TextIO, text: str) -> Iterator[str]:
         return
     import select
 
-    writable = select.poll()
+    writable = poll_for(descriptor)
     writable.register(descriptor, select.POLLOUT)
     for start in range(0, len(text), PIECE):
         writable.poll(PATIENCE_MS)

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from harness.record import Record
 from harness.session.config.declared import LEAST_DEAD_SECONDS
+from harness.system import quiet_pipe
 from harness.terminal.escape_sequences import ESC, PASTE_BEGINS, PASTE_ENDS, key_of, typed_text
 
 PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
@@ -212,7 +213,7 @@ class Keyboard:
 
     def __enter__(self) -> Self:
         """Start to read keys. Earlier keys are dropped. Raises OSError if the terminal is gone."""
-        self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake = quiet_pipe()
         try:
             self._take()
             self._watch()

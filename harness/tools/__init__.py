@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from harness.gate.tool import Tool
     from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
+    from harness.sandbox import Machine
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_changes import CommandChanges
     from harness.tools.command_runner import CommandRunner
@@ -55,6 +56,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     changes: CommandChanges | None = None,
     jobs: Jobs | None = None,
     undo: bool = False,
+    machine: Machine | None = None,
 ) -> tuple[Tool, ...]:
     """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
@@ -65,7 +67,8 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     command that the user typed. `stops` returns the number of interrupts by the user since the call began; the second
     one kills at once. The full output of long commands is stored in the workspace's `outputs` folder, if it has one.
     `readers` read files that are not text for `read_file`. A file without a reader is treated as binary. `changes` finds
-    the files that commands change. `jobs` are the background commands of the session (default: there are none).
+    the files that commands change. `jobs` are the background commands of the session (default: there are none). `machine` has
+    the walls for commands (default: those of this machine, without Seatbelt).
 
     With `undo`, the state folder of the user gets the content of files before each change, so that `harness undo --log`
     can restore them. It replaces `images` and `changes`.
@@ -91,7 +94,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         workspace,
         limits=limits,
         environment=environment,
-        walls=CommandWalls(workspace, hide=hide),
+        walls=CommandWalls(workspace, hide=hide, machine=machine),
         images=images,
         outputs=outputs,
         on_output=on_output,

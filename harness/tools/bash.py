@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from harness.model import ToolSpec
 from harness.policy.walls_here import Undo
 from harness.record import Record
 from harness.shell.disk import Witness
+from harness.system import memory_file, seal
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.command_runner import CommandRunner, CommandStart
@@ -310,13 +310,12 @@ def _script(command: str) -> int | None:
     text = command.encode()
     if len(text) <= MAX_ARGUMENT_BYTES:
         return None
-    script = os.memfd_create("command", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    script = memory_file("command")
     try:
         rest = memoryview(text)
         while rest:
             rest = rest[os.write(script, rest) :]
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(script, fcntl.F_ADD_SEALS, seals)
+        seal(script)
     except BaseException:
         os.close(script)
         raise

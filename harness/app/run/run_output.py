@@ -16,6 +16,7 @@ from typing import assert_never
 
 from harness.app.run.workflow_commands import CommandFence, escape_json, is_file
 from harness.log.order import LogRecord
+from harness.system import poll_for
 from harness.text.visible import visible
 
 PIECE_BYTES = 4096
@@ -79,9 +80,9 @@ class RunOutput:
         self._descriptor = descriptor
         self._pending = bytearray()
         self._reader = Reader.THERE
-        self._writable = select.poll()
+        self._writable = poll_for(descriptor)
         self._writable.register(descriptor, select.POLLOUT)
-        self._hung_up = select.poll()
+        self._hung_up = poll_for(descriptor)
         self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always reported (poll(2))
         self.error_text = ""
         """Message for the user if stdout could not be written. Empty if its reader just closed it."""

@@ -16,6 +16,7 @@ from harness.errors import UsageError
 from harness.record import Record, replace
 from harness.session.system_prompt import text_file
 from harness.session.words.template import fill
+from harness.system import poll_for
 from harness.terminal.console import complain
 from harness.text.visible import visible_line
 
@@ -185,7 +186,7 @@ def _is_ready(descriptor: int, seconds: float) -> bool:
 
     Python's signal handlers run during the wait.
     """
-    poll = select.poll()
+    poll = poll_for(descriptor)
     poll.register(descriptor, select.POLLIN)
     try:
         return bool(poll.poll(seconds * 1000))

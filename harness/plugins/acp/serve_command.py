@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from argparse import Namespace
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import take_endings
 from harness.session.state import State
+from harness.system import quiet_pipe
 from harness.terminal.console import complain, own_streams
 
 MISSING = "harness serve needs a package that is not installed: pip install 'permission-harness[acp]'"
@@ -31,7 +31,7 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     fix_modes(State.of(environment), complain)
     source, target = own_streams()
-    waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    waking, wake = quiet_pipe()
     agent = AcpAgent(arguments, environment, source, target, (waking, wake))
     numbers: list[int] = []
 

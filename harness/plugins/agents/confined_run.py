@@ -28,6 +28,7 @@ from harness.redaction.redactor import Redactor
 from harness.regex import regex
 from harness.sandbox import Confinement, Unhidden, hides_where_it_may_write, keeper_here, prepare
 from harness.sandbox.walls import TEMPORARY
+from harness.system import inherited_path, memory_file, quiet_pipe
 
 if TYPE_CHECKING:
     from harness.plugins.agents.watched_run import RestoredPlaces
@@ -110,7 +111,7 @@ def run_confined(
         if ticket.folder_to:
             reader, tells = _pipe()
             script = _script(tells)
-            variables["BASH_ENV"] = f"/proc/self/fd/{script}"
+            variables["BASH_ENV"] = inherited_path(script)
             inherited = (*inherited, tells, script)
         for descriptor in inherited:
             os.set_inheritable(descriptor, True)
@@ -148,7 +149,7 @@ def run_confined(
 
 def _pipe() -> tuple[int, int]:
     """Return a pipe: its reading end, and its writing end with a high number that commands do not use."""
-    reader, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    reader, tells = quiet_pipe()
     far = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, _FAR)
     os.close(tells)
     return reader, far
@@ -156,7 +157,7 @@ def _pipe() -> tuple[int, int]:
 
 def _script(tells: int) -> int:
     """Return a file descriptor of a startup script for bash. It makes bash report its last folder when it exits."""
-    near = os.memfd_create("folder")
+    near = memory_file("folder")
     script = fcntl.fcntl(near, fcntl.F_DUPFD_CLOEXEC, _FAR)
     os.close(near)
     os.write(script, f"unset BASH_ENV\nexec {script}<&-\ntrap 'pwd -P >&{tells}' EXIT\n".encode())

@@ -21,7 +21,9 @@ from harness.process.hardening import undumpable
 from harness.process.own_code import own_code
 from harness.process.start import find_bash
 from harness.record import Record
-from harness.sandbox import Machine, Walls, describe, enforces, hides_where_it_may_write, missing, probe, tried
+from harness.safe_files import read_small
+from harness.sandbox import Machine, Walls, describe, enforces, hides_where_it_may_write, missing, tried
+from harness.sandbox.seatbelt_trial import machine_here
 from harness.session.exits import Exit
 from harness.session.state import State, current_folder
 from harness.terminal.console import FinishedOutput
@@ -107,20 +109,24 @@ def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         signal.signal(number, _leave)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have ignored it; then exit codes would be lost
     try:
-        report = examine(probe(), environment)
+        report = examine(machine_here(State.of(environment).state), environment)
     except (OSError, RuntimeError) as error:  # Python raises RuntimeError if a thread cannot be started
         raise UsageError(f"nothing could be tried: {error}") from None
     return tell(report, as_json=arguments.json, environment=environment)
 
 
-def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls) -> Report:
+def examine(
+    machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls, *, kernel: str | None = None
+) -> Report:
     """Test the `walls` on `machine` (from `probe`), and return the findings. Takes less than a second.
+
+    `kernel` is the text of `/proc/version` (default: that of this machine).
 
     Permanently closes /proc/PID/environ of this process, as a session does. Raises OSError if temporary files cannot be
     created.
     """
     machine = tried(machine)
-    findings = _findings(machine, environment)
+    findings = _findings(machine, environment, _kernel() if kernel is None else kernel)
     with Scene(findings.bash, environment) as scene:
         # Other systems have no walls, and half of the attempts do not exist there.
         attempts = ATTEMPTS if findings.system.startswith("Linux ") else ()
@@ -150,12 +156,25 @@ def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.si
     sys.exit(128 + number)
 
 
-def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
+def _kernel() -> str:
+    """Return the kernel's own words about itself. Empty without any."""
+    return (read_small("/proc/version", 4096) or b"").decode("utf-8", "replace")
+
+
+def variant_of(kernel: str) -> str:
+    """Return the name of a system around the kernel, from the kernel's own words. Empty for an ordinary machine."""
+    words = kernel.casefold()
+    if "microsoft" not in words:
+        return ""
+    return " (WSL2)" if "wsl2" in words else " (WSL1: it has no Linux kernel, so no walls; use WSL2)"
+
+
+def _findings(machine: Machine, environment: Mapping[str, str], kernel: str) -> MachineFindings:
     system = os.uname()
     state = State.of(environment)
     code, folder = own_code().folders, os.path.realpath(current_folder())
     return MachineFindings(
-        system=f"{system.sysname} {system.release} {system.machine}",
+        system=f"{system.sysname} {system.release} {system.machine}{variant_of(kernel)}",
         machine=machine,
         bash=find_bash(os.get_exec_path(environment)),
         state=state.state,
@@ -274,7 +293,7 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
 
 def _remedy(findings: MachineFindings) -> str:
     if not findings.system.startswith("Linux "):
-        return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
+        return "run harness on Linux, in a container or a virtual machine"
     return CONTAINER_HINT
 
 

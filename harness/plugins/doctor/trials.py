@@ -271,7 +271,7 @@ def outcome_of(expected: Expectation, without: str, within: str) -> TrialOutcome
 def _last_line(launch: Launch) -> str:
     """Run a program for at most SECONDS, and return the last line of its output. Raises OSError."""
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    reading, writing = os.pipe()
     try:
         try:
             process = start(launch, nothing, writing)

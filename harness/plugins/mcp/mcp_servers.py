@@ -6,7 +6,6 @@ note; it never ends the session.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
@@ -36,6 +35,7 @@ from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.process.capture import OutputFolder
 from harness.process.temporary import TemporaryFolder
+from harness.system import Bell
 
 if TYPE_CHECKING:
     from harness.plugins.mcp.client.servers_at_work import ServersAtWork
@@ -102,7 +102,7 @@ class McpServers:
         self._servers = {declaration.name: _configured(declaration, pins, redact) for declaration in declarations}
         self._temporary = {name: TemporaryFolder() for name in self._servers}
         self._started: list[StartedServer] = []
-        self._hurry = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._hurry = Bell()
         self._work: ServersAtWork | None = None
         self._is_open = threading.Event()
         """Set as soon as the loop can be reached, or has failed."""
@@ -201,9 +201,9 @@ class McpServers:
                     self._work.stop()
                 self._is_over.wait(STEP_SECONDS)
             except KeyboardInterrupt:
-                os.eventfd_write(self._hurry, 1)
+                self._hurry.ring()
         if not self._is_over.is_set():
-            os.eventfd_write(self._hurry, 1)
+            self._hurry.ring()
         for started_server in self._started:
             started_server.end()
         self._temporary.clear()  # each object removes its folder
@@ -254,7 +254,7 @@ class McpServers:
         """Start a server, in the loop's thread or another. Raises UsageError, also while all servers end."""
         if self._is_closing:
             raise UsageError("the session ends")
-        started_server = started(server, self._starter, self._temporary[server.name], self._hurry)
+        started_server = started(server, self._starter, self._temporary[server.name], self._hurry.descriptor)
         self._started.append(started_server)
         return started_server
 

@@ -38,6 +38,7 @@ from harness.process.json_rpc import LineSplitter, RpcCode, error_line
 from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 from harness.record import Record
+from harness.system import Bell
 from harness.text.visible import visible_line
 
 BLOCK_BYTES = 1 << 16
@@ -136,7 +137,7 @@ class McpProxy:
         )
         self._traffic = Traffic(self._sides, catalog, self._judge, self._note)
         self._notes = 0
-        self._wake, self._hurry = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
+        self._wake, self._hurry = Bell(), Bell()
         self._stop: ProxyStop | None = None
         self._fault: Exception | None = None
         self._server_read = threading.Event()
@@ -147,7 +148,7 @@ class McpProxy:
         start_new_thread(self._guarded, (self._read_client,))
         start_new_thread(self._guarded, (self._read_server,))
         waiting = select.poll()
-        waiting.register(self._wake, select.POLLIN)
+        waiting.register(self._wake.descriptor, select.POLLIN)
         waiting.register(self._process.exit, select.POLLIN)
         while self._stop is None:
             if self._process.exit in {descriptor for descriptor, _ in waiting.poll(REAP_MILLISECONDS)}:
@@ -160,7 +161,7 @@ class McpProxy:
             self._process.close_input()
             server.lock.release()
         at_once = not is_free or stop in (ProxyStop.SIGNAL, ProxyStop.FAULT)
-        code = self._process.end(at_once=at_once, hurry=self._hurry)
+        code = self._process.end(at_once=at_once, hurry=self._hurry.descriptor)
         if self._server_read.wait(SETTLE_SECONDS):
             self._process.close()
         _within(SETTLE_SECONDS, self._end_requests)
@@ -181,9 +182,9 @@ class McpProxy:
         """Make `run` end. The first reason is kept. May be called by a signal handler, and on any thread."""
         if self._stop is None:
             self._stop = reason
-        os.eventfd_write(self._wake, 1)
+        self._wake.ring()
         if reason is ProxyStop.SIGNAL:
-            os.eventfd_write(self._hurry, 1)
+            self._hurry.ring()
 
     def _fail(self, fault: Exception) -> None:
         if self._fault is None:

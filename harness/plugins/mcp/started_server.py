@@ -84,7 +84,7 @@ def started(server: ConfiguredServer, starter: ServerStarter, temporary: Tempora
     if not server.declaration.command:
         return StartedServer(server)
     server.is_walled = starter.confines
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    reading, writing = os.pipe()
     try:
         process = starter.start(server.declaration, temporary, writing)
     except BaseException:

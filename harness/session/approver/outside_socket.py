@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -106,15 +107,31 @@ class AskedSocket:
         return True
 
 
+_LOCAL_PEER = (0, 1, 76)
+"""SOL_LOCAL, LOCAL_PEERCRED and the size of `struct xucred` (sys/un.h and sys/ucred.h of macOS)."""
+
+
+def _peer_user(connection: socket.socket) -> int:
+    """Return the user of the process at the other end. Raises OSError."""
+    if hasattr(socket, "SO_PEERCRED"):
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", credentials)[1])
+    level, option, size = _LOCAL_PEER
+    credentials = connection.getsockopt(level, option, size)
+    if len(credentials) < 8:
+        raise OSError(errno.ENOTSUP, "its user is not known")
+    return int(struct.unpack_from("I", credentials, 4)[0])
+
+
 def _connected(path: str) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
     try:
         connection.connect(path)
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        user = _peer_user(connection)
     except OSError as error:
         connection.close()
         raise UsageError(f"the approver's socket {path}: {error.strerror}") from None
-    _, user, _ = struct.unpack("3i", credentials)
     if user not in (0, os.getuid()):
         connection.close()
         raise UsageError(f"another user listens at the approver's socket {path}")

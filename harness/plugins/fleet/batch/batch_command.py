@@ -35,6 +35,7 @@ from harness.session.own_folders import fix_modes, output_path
 from harness.session.shipped_plugins import job_in
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, workspace_folder
+from harness.system import processors
 from harness.terminal.console import Console, complain, look_here
 
 
@@ -257,7 +258,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     reports = BatchReports(arguments, environment, out, mine)
     progress = Progress(sys.stderr, len(mine), look_here(sys.stderr, environment), quiet=arguments.quiet)
     stopping = Stopping()
-    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    jobs = arguments.jobs or processors()
     began = time.monotonic()
     if arguments.queue:
         with progress:

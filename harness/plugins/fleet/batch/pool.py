@@ -21,6 +21,7 @@ from harness.plugins.fleet.batch.task_run import HELD
 from harness.process.lifeline import VARIABLE, Lifeline
 from harness.session.exits import Exit
 from harness.session.signals import Stopping
+from harness.system import ended_child
 from harness.text.amounts import count_of
 
 MAX_TRIES = 3
@@ -207,7 +208,7 @@ class Pool:
 
         The process is reaped under the lock, so that a signal never goes to another process with a reused ID.
         """
-        os.waitid(os.P_PID, running.process.pid, os.WEXITED | os.WNOWAIT)
+        ended_child(running.process.pid, wait=True)
         with self._lock:
             self._processes.remove(running)
             return running.process.wait()

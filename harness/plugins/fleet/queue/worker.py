@@ -36,6 +36,7 @@ from harness.safe_files import remove_if_there, replace_file
 from harness.session.exits import Exit
 from harness.session.work_folders.work_folder import is_kept
 from harness.session.work_folders.worktree import remove_work_folder
+from harness.system import CLOCK_WITH_SLEEP, ended_child
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Worker:
                 process.kill()
             elif self._is_ended or key in self._cancelled:
                 self._ask_to_end(key)
-        os.waitid(os.P_PID, process.process.pid, os.WEXITED | os.WNOWAIT)
+        ended_child(process.process.pid, wait=True)
         with self._lock:
             del self._running[key]
             self._kill_at.pop(key, None)
@@ -447,4 +448,4 @@ def _outcome(
 
 def _now() -> float:
     """Return the time in seconds, by a monotonic clock that includes sleep of the machine."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.clock_gettime(CLOCK_WITH_SLEEP)

@@ -28,6 +28,7 @@ from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import Stopping
 from harness.session.state import State
+from harness.system import processors
 from harness.terminal.console import complain
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
@@ -52,7 +53,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     fix_modes(state, complain)
     version = version_of(arguments)
     _check_model(arguments, environment)
-    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    jobs = arguments.jobs or processors()
     lease = arguments.lease or LEASE_SECONDS
     undumpable()  # the environment holds credentials for the queue, the stores and the models
     stopping = Stopping()
