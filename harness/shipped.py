@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "harness.plugins.acp.plugin",
     "undo": "harness.app.plugin",
     "policy check": "harness.app.policy.plugin",
+    "policy new": "harness.app.policy.plugin",
     "policy explain": "harness.app.policy.plugin",
     "policy test": "harness.app.policy.plugin",
     "policy replay": "harness.app.policy.plugin",

@@ -248,6 +248,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
         ["policy", "explain", "--tool", "read_file", ANY[:200], "--policy", POLICY],
         ["policy", "explain", "--tool", ANY, "x"],
     ],
+    ("policy", "new"): [["policy", "new", "x", "--stack", ANY[:200], "--person", "no", "--network", "none"]],
+    ("policy", "import"): [["policy", "import", "claude", POLICY], ["policy", "import", "codex", ANY[:200]]],
     ("policy", "test"): [
         ["policy", "test", "--policy", POLICY, CASES], ["policy", "test", "--policy", POLICY, CASES, "--json"],
     ],
@@ -356,6 +358,8 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("demo", ""): [0, 0, Exit.USAGE],
     ("policy", "check"): [0, Exit.USAGE],
     ("policy", "explain"): [10, 20, 20, 0, Exit.USAGE],  # by the decision
+    ("policy", "new"): [Exit.USAGE],
+    ("policy", "import"): [Exit.USAGE, Exit.USAGE],
     ("policy", "test"): [1, 1],  # the case fails
     ("policy", "trust"): [0, Exit.USAGE, 0, 0],
     ("audit", "show"): [0, 0, 0, 0, Exit.USAGE],

@@ -48,6 +48,14 @@ def _replay_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=("laxer", "any"), help="the changes that make the exit code 1")
 
 
+def _new_flags(parser: ArgumentParser) -> None:
+    parser.epilog = "Without a terminal, give all three flags."
+    parser.add_argument("--stack", metavar="NAMES", help="packs for the project, such as `python node`, or none")
+    parser.add_argument("--person", choices=("yes", "no"), help="whether a person answers questions")
+    parser.add_argument("--network", metavar="HOSTS", help="hosts that commands may reach, or any, or none")
+    parser.add_argument("file", metavar="FILE", type=filled, help="the file to make, such as policy.toml")
+
+
 def _file_flags(parser: ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="the file (default: .harness/policy.toml)")
 
@@ -62,6 +70,13 @@ PLUGIN = Plugin(
             help="Load policies strictly, run their examples, and warn of rules that are likely mistakes.",
             add_flags=_check_flags,
             run=later("harness.app.policy.policy_command", "check_command"),
+            is_light=True,
+        ),
+        CliCommand(
+            name="policy new",
+            help="Make a policy file from three answers: stack, person, network.",
+            add_flags=_new_flags,
+            run=later("harness.app.policy.new_policy", "new_command"),
             is_light=True,
         ),
         CliCommand(

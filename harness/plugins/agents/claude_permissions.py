@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from harness.actions import Decision
 from harness.errors import UsageError
-from harness.plugins.agents.imported_policy import Kind, Permission
+from harness.plugins.agents.imported_policy import ASKED, DEFAULTS, Kind, Permission
 from harness.policy.spellings import is_option
 from harness.programs.catalog import CLUSTERS
 from harness.session.rule_subjects import Value
@@ -22,12 +22,8 @@ _FILE_TOOLS = {"Read": Kind.READS, "Glob": Kind.READS, "Grep": Kind.READS, "LS":
     ("Edit", "Write", "MultiEdit", "NotebookEdit"), Kind.WRITES
 )
 _MODES = {
-    "acceptEdits": {"write_file": Decision.AUTO, "edit_file": Decision.AUTO},
-    "dontAsk": dict.fromkeys(("write_file", "edit_file", "bash", "web_fetch", "default"), Decision.DENY),
-}
-_DEFAULTS = {
-    "read_file": Decision.AUTO,
-    **dict.fromkeys(("write_file", "edit_file", "bash", "web_fetch", "default"), Decision.CONFIRM),
+    "acceptEdits": dict.fromkeys(Kind.WRITES.value, Decision.AUTO),
+    "dontAsk": dict.fromkeys(ASKED, Decision.DENY),
 }
 _SHELL = re.compile(r"[|&;<>()$`\\\"'{}\[\]?~#!\n]")
 """Characters that make the words of a command uncertain."""
@@ -55,7 +51,7 @@ def claude_permissions(text: str) -> tuple[list[Permission], Mapping[str, Decisi
         permissions.append(
             _left_out(key, "places outside the workspace are asked about (built-in), and modes have no key here")
         )
-    return permissions, {**_DEFAULTS, **_MODES.get(mode, {})}
+    return permissions, {**DEFAULTS, **_MODES.get(mode, {})}
 
 
 def _left_out(source: str, reason: str) -> Permission:

@@ -12,14 +12,10 @@ from typing import TypeAlias
 
 from harness.actions import Decision
 from harness.errors import UsageError
-from harness.plugins.agents.imported_policy import Kind, Permission
+from harness.plugins.agents.imported_policy import DEFAULTS, Kind, Permission
 from harness.session.rule_subjects import Value
 
 _DECISIONS = {"allow": Decision.AUTO, "prompt": Decision.CONFIRM, "forbidden": Decision.DENY}
-DEFAULTS = {
-    "read_file": Decision.AUTO,
-    **dict.fromkeys(("write_file", "edit_file", "bash", "web_fetch", "default"), Decision.CONFIRM),
-}
 _Words: TypeAlias = "str | list[_Words]"
 
 

@@ -15,16 +15,22 @@ from harness.errors import PolicyError
 from harness.policy.loader import parse_policy
 from harness.record import Record
 from harness.session.rule_subjects import Value, is_text, rule_text
+from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
 _MOST_ID = 50
+
+
+ASKED = dict.fromkeys((WRITE_FILE.name, EDIT_FILE.name, BASH.name, "web_fetch", "default"), Decision.CONFIRM)
+DEFAULTS = {READ_FILE.name: Decision.AUTO, **ASKED}
+"""Decisions on tools without a permission: the other agents read files unasked, and ask about the rest."""
 
 
 class Kind(Enum):
     """The tools that a permission is about, by the names of their defaults."""
 
-    COMMANDS = ("bash",)
-    READS = ("read_file",)
-    WRITES = ("write_file", "edit_file")
+    COMMANDS = (BASH.name,)
+    READS = (READ_FILE.name,)
+    WRITES = (WRITE_FILE.name, EDIT_FILE.name)
     WEB = ("web_fetch",)
     OTHERS = ()
 
@@ -133,7 +139,7 @@ def _lines(
     yield ""
     yield "[tools]"
     for tool, decision in tools.items():
-        yield f'{tool} = "{"walls" if tool == "bash" and decision is Decision.AUTO else decision.word}"'
+        yield f'{tool} = "{"walls" if tool == BASH.name and decision is Decision.AUTO else decision.word}"'
     for _, text in rules.values():
         yield ""
         yield text.rstrip("\n")
