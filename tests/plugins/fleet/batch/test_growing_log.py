@@ -14,8 +14,12 @@ from harness.plugins.fleet.batch.growing_log import GrowingLog, head_of
 
 
 def add(log: ActionLog, count: int = 1, words: str = "a word") -> None:
+    """Append records of one session; the first of a log begins it."""
     for _ in range(count):
-        log.append("error", {"error": words})
+        if log.count:
+            log.append("error", {"where": "model", "message": words})
+        else:
+            log.append("session_started", {"harness": words})
 
 
 def test_head_equals_that_of_the_writing_log(tmp_path: Path) -> None:
