@@ -1088,25 +1088,10 @@ def reference(title: str) -> str:
     return text.partition(f"\n### {title}\n")[2].partition("\n#")[0]
 
 
-def block(text: str, language: str) -> str:
-    return text.partition(f"```{language}\n")[2].partition("```")[0]
-
-
 def first_words(text: str) -> list[str]:
-    """Return what the first cells of all tables hold in backquotes or as a number."""
-    cells = re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
+    """Return the words in backquotes, and the numbers, before the colon of each entry."""
+    cells = re.findall(r"^- (.+?):", text, re.MULTILINE)
     return [word for cell in cells for word in re.findall(r"`(\w+)`|(?<!\w)(\d+)", cell) for word in word if word]
-
-
-def test_cases_in_the_reference_pass(program: Program, in_workspace: Write) -> None:
-    whole = (Path(ROOT) / "docs/policies.md").read_text()
-    in_workspace(
-        "docs.toml",
-        next(text for text in whole.split("```toml\n") if text.startswith("# docs.toml")).partition("```")[0],
-    )
-    in_workspace("cases.jsonl", block(reference("test"), "jsonl"))
-    done = program.run("policy", "test", "cases.jsonl", "--policy", "docs.toml")
-    assert (done.code, "3 cases: 3 ok, 0 failed" in done.out) == (0, True), done.out
 
 
 def test_replay_prints_each_change_and_the_totals(program: Program, demo: str) -> None:
