@@ -16,7 +16,7 @@ from harness.gate.gate_parts import check_gate_parts, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import PendingCall
 from harness.gate.registry import ToolRegistry
-from harness.gate.session_records import begin_session, end_session, session_facts
+from harness.gate.session_records import record_begin, record_end, session_facts
 from harness.gate.tool import LimitedTool, Tool
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
@@ -96,7 +96,8 @@ class GatedTools:
 
     def __enter__(self) -> Self:
         """Begin the session. Raises LogError if it cannot be recorded."""
-        self._session = begin_session(self._log, self._gate, session_facts(self._gate, self._facts))
+        self._session = self._log.begin_session()
+        record_begin(self._log, self._gate, session_facts(self._gate, self._facts))
         return self
 
     def __exit__(
@@ -110,7 +111,7 @@ class GatedTools:
         try:
             self._log.session = self._session
             self._gate.end_open_calls("the session ended")
-            end_session(self._log, stop, detail)
+            record_end(self._log, stop, detail)
         except LogError:
             if error is None:
                 raise

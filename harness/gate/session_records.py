@@ -19,9 +19,8 @@ def session_facts(gate: Gate, facts: Mapping[str, JsonValue]) -> dict[str, JsonV
     return {**({"workspace": workspace} if workspace else {}), **facts}
 
 
-def begin_session(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue]) -> str:
-    """Begin a session in the log with `fields`, versions, tools and policy, and return its ID. Raises LogError."""
-    identity = log.begin_session()
+def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue]) -> None:
+    """Record the begin of the log's current session, with `fields`, versions, tools and policy. Raises LogError."""
     log.append(
         "session_started",
         {
@@ -36,10 +35,9 @@ def begin_session(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue]) -
         sync=True,
     )
     gate.grants.record_kept()
-    return identity
 
 
-def end_session(
+def record_end(
     log: ActionLog, stop: StopReason, detail: str = "", fields: Mapping[str, JsonValue] | None = None
 ) -> None:
     """Record the end of the current session, with its counts and `fields`. Raises LogError."""

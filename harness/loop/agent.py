@@ -20,7 +20,7 @@ from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.records import policy_fields
 from harness.gate.registry import ToolRegistry
-from harness.gate.session_records import begin_session, end_session, session_facts
+from harness.gate.session_records import record_begin, record_end, session_facts
 from harness.gate.tool import Tool
 from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
@@ -218,8 +218,9 @@ class Agent:
             "model": self.model.name,
         }
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
-        identity = begin_session(self.log, self.gate, {**described, **begun_from, "system": self.system})
-        self._sessions.add(identity)
+        identity = self.log.begin_session()
+        self._sessions.add(identity)  # before the first record, which the observers get too
+        record_begin(self.log, self.gate, {**described, **begun_from, "system": self.system})
         session = Session(self.system, identity)
         refusal = self._checked.begin(session, described)
         if refusal:
@@ -254,7 +255,7 @@ class Agent:
             "output_tokens": session.usage.output_tokens,
             **({} if exit_code is None else {"exit_code": exit_code}),
         }
-        end_session(self.log, stop, result.detail if result else "", used)
+        record_end(self.log, stop, result.detail if result else "", used)
 
     def change_history(
         self, session: Session, reason: str, start: int, stop: int, messages: Sequence[Message] = ()

@@ -65,6 +65,7 @@ def test_jsonl_is_the_log_byte_for_byte(tmp_path: Path) -> None:
     descriptor = os.open(seen, os.O_WRONLY | os.O_CREAT)
     log = ActionLog.open(str(path))
     log.observers.append(RunOutput("jsonl", lambda: None, descriptor=descriptor).record)
+    log.append("session_started", {"harness": "test"})
     log.append("error", {"where": "x", "message": "a\u2028b\r\n\ud800 \x7f ##[x]"})
     log.append("error", {"where": "y", "message": "é" * 5000})
     log.close()
