@@ -26,7 +26,7 @@ class ArgvPattern(Record):
     options: tuple[str, ...] | None = None
     """Options that a command may have before its subcommand, beside those in `flags`.
 
-    `--context=dev` has this value, `--context=*` any. `None` for a grant: none.
+    `--context=dev` has this value, `--context=*` any. `None`: none, not even those, as for a grant.
     """
     any_options: bool = False
     """Whether unlisted options of the program's table may occur there too, as in walls (`names_no_path`)."""

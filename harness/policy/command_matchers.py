@@ -50,16 +50,19 @@ class CommandMatcher(Matcher):
     @classmethod
     def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
         """Yield the matcher if the rule is about commands."""
-        argv, env = None, keys.texts("env")
+        walled = _is_walled(keys)
+        argv, env = None, keys.texts("env", may_be_empty=walled)
         if "argv" in keys:
             try:
                 argv = argv_pattern(keys.value("argv"))
             except ValueError as error:
                 keys.fail("argv", str(error))
-            flags, walled = _flags(keys), _is_walled(keys)
+            flags = _flags(keys)
             argv = replace(argv, flags=flags, options=_options(keys), any_options=walled and flags is None)
-        if argv is not None or env:
-            yield (WalledMatcher if _is_walled(keys) else cls)(argv=argv, env=env)
+        if walled:
+            yield WalledMatcher(argv=argv, env=env, any_env="env" not in keys)
+        elif argv is not None or env:
+            yield cls(argv=argv, env=env)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the words
         """Return whether a command begins with the words and sets one of the variables.
@@ -173,7 +176,7 @@ class CommandMatcher(Matcher):
             return "command", frozenset(self.env)
         rest = self.argv.rest and auto  # it has no effect in a strict rule
         words = tuple(map(frozenset, self.argv.tokens))
-        options = frozenset(self.argv.options or ())
+        options = None if self.argv.options is None else frozenset(self.argv.options)
         return "command", words, rest, frozenset(self.argv.flags or ()), options, frozenset(self.env)
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
@@ -191,9 +194,12 @@ class WalledMatcher(CommandMatcher):
     """The first words of commands that run inside the workspace walls: `argv` with `walls`.
 
     It covers the command and the commands that it runs, with any further words and variables if `argv` ends in `"..."`.
-    `flags` and `env` are optional limits. A word of `argv` may have stars, which do not match a slash. Text that could
-    not be parsed is covered if every command in it is.
+    `flags`, `env` and an empty `options` are optional limits. A word of `argv` may have stars, which do not match a
+    slash. Text that could not be parsed is covered if every command in it is.
     """
+
+    any_env: bool = True
+    """Whether variables outside `env` are covered."""
 
     answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
     walled: ClassVar = True
@@ -226,7 +232,7 @@ class WalledMatcher(CommandMatcher):
         problems = [self._uncovered_words(words) for words in (command.argv, *command.run_by)]
         if "" not in problems:
             return problems[0]
-        name = next((name for name in command.variables if self.env and name not in self.env), None)
+        name = next((name for name in command.variables if not self.any_env and name not in self.env), None)
         return "" if name is None else f"the variable {name!r} is not in `env`"
 
     def _uncovered_words(self, words: Sequence[str]) -> str:
@@ -254,7 +260,7 @@ class WalledMatcher(CommandMatcher):
 
     def meaning(self, *, auto: bool) -> Hashable:
         """Return the words and variables without the order of alternatives."""
-        return "walls", super().meaning(auto=auto)
+        return "walls", self.any_env, super().meaning(auto=auto)
 
 
 class AnyCommand(Matcher):
@@ -327,9 +333,14 @@ def _flags(keys: RuleKeys) -> tuple[str, ...] | None:
     return flags
 
 
-def _options(keys: RuleKeys) -> tuple[str, ...]:
-    """Return the options before the subcommand that are allowed: `--debug`, or with a value `--context=*`."""
-    options = keys.texts("options")
+def _options(keys: RuleKeys) -> tuple[str, ...] | None:
+    """Return the options before the subcommand that are allowed: `--debug`, or with a value `--context=*`.
+
+    `None` if the key is an empty list: no option is.
+    """
+    options = keys.texts("options", may_be_empty=keys.auto)
+    if "options" in keys and not options:
+        return None
     if options and not keys.auto:
         keys.fail("options", "is for auto rules: a stricter rule skips all options before the subcommand")
     for option in options:

@@ -83,6 +83,11 @@ class Lists:
         return contents[0]
 
 
+def as_word(text: str) -> str:
+    """Return the spelling of a word in a policy file: `@@acme` for `@acme`, which would name a list."""
+    return f"@{text}" if _NAME.fullmatch(text) else text
+
+
 def _list_name(text: str) -> str:
     """Return the name of the list that a text means. Empty for any other text."""
     match = _NAME.fullmatch(text)

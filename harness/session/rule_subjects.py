@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 
 from harness.actions import REACHES_NETWORK, Access, Act, Command, PathAccess, Place
 from harness.policy.built_in import is_entry_point
+from harness.policy.lists import KEYS, as_word
 from harness.policy.plain_commands import plain_command
 from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
@@ -26,7 +27,7 @@ _KEY_WIDTH = 9
 
 def rule_text(keys: Mapping[str, Value]) -> str:
     """Return one `[[rule]]` as TOML, without keys whose value is empty or false. Texts must have no lone surrogates."""
-    lines = [f"{key:{_KEY_WIDTH}} = {_value(value)}" for key, value in keys.items() if value]
+    lines = [f"{key:{_KEY_WIDTH}} = {_value(value, in_lists=key in KEYS)}" for key, value in keys.items() if value]
     return "".join(f"{line}\n" for line in ("[[rule]]", *lines))
 
 
@@ -46,16 +47,17 @@ def is_text(word: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in word)
 
 
-def _value(value: Value) -> str:
+def _value(value: Value, *, in_lists: bool = False) -> str:
+    """Return a value as TOML. With `in_lists`, a word of a list could mean a named list."""
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            return _text(value)
+            return _text(as_word(value) if in_lists else value)
         case Mapping():
             return "{" + ", ".join(f"{_text(key)} = {_value(each)}" for key, each in value.items()) + "}"
         case _:
-            return f"[{', '.join(map(_value, value))}]"
+            return f"[{', '.join(_value(each, in_lists=in_lists) for each in value)}]"
 
 
 def _text(text: str) -> str:

@@ -42,9 +42,10 @@ MAX_CHARACTERS = 10_000
 _KEYWORD = regex(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|\{|\}|\[\[|select|function|coproc|time|!)(?=[ \t\n;&|<>)\0])"
 )
-_RESERVED = frozenset(
+RESERVED = frozenset(
     "if then elif else fi for while until do done case esac in { } [[ ]] select function coproc time !".split()
 )
+"""Words that begin or join a form of the shell, and name no program."""
 _UNREAD_KEYWORDS = {
     "select": "a select loop",
     "function": "a function definition",
@@ -271,7 +272,7 @@ class _Parser:
         if operator == "+=":
             raise cursor.stop("an assignment that adds (+=)", word.start)
         check_no_array_element(cursor, word)
-        if len(word.pieces) == 1 and first.text in _RESERVED:
+        if len(word.pieces) == 1 and first.text in RESERVED:
             raise cursor.stop(f"the reserved word {first.text} where it is not expected", word.start)
         words.append(word)
 
@@ -396,7 +397,7 @@ class _Parser:
         patterns = []
         while True:
             word = self.words.word()
-            if word.plain and word.constant in _RESERVED:
+            if word.plain and word.constant in RESERVED:
                 raise cursor.stop("a reserved word as a pattern", word.start)
             patterns.append(word)
             char = cursor.skip()

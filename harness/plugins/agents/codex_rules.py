@@ -13,6 +13,7 @@ from typing import TypeAlias
 from harness.actions import Decision
 from harness.errors import UsageError
 from harness.plugins.agents.imported_policy import DEFAULTS, Kind, Permission
+from harness.policy.spellings import is_option
 from harness.session.rule_subjects import Value
 
 _DECISIONS = {"allow": Decision.AUTO, "prompt": Decision.CONFIRM, "forbidden": Decision.DENY}
@@ -68,8 +69,8 @@ def _rule(call: ast.Call, names: Mapping[str, _Words | None], source: str) -> Pe
     if decision is Decision.AUTO:
         rule["walls"] = "workspace"
     else:
-        options = [word for token in tokens[1:] for word in token if word.startswith("-")]
-        plain = [token for token in tokens if not any(word.startswith("-") for word in token)]
+        options = [word for token in tokens[1:] if all(map(is_option, token)) for word in token]
+        plain = [tokens[0], *(token for token in tokens[1:] if not all(map(is_option, token)))]
         if options and len(plain) + 1 == len(tokens):  # one choice of options, which may be anywhere
             rule |= {"argv": [token[0] if len(token) == 1 else token for token in plain], "flags": options}
         rule["match"] = [shlex.join(token[0] for token in tokens)]

@@ -1,4 +1,4 @@
-"""A policy with the permissions of another agent. It is never looser than they are.
+"""A policy with the permissions of another agent. It is not looser than they are, but for what walls hold.
 
 `claude_permissions` and `codex_rules` read the permissions. This module writes the rules that a policy can have, and lists
 the other permissions with reasons. A rule that allows commands gets walls. If no rule can have a stricter permission, no
@@ -18,6 +18,8 @@ from harness.session.rule_subjects import Value, is_text, rule_text
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
 _MOST_ID = 50
+_NO_OTHER_WORDS = "env       = []\noptions   = []\n"
+"""Keys of a rule in walls whose commands have no variables in front, and no options before the subcommand."""
 
 
 ASKED = dict.fromkeys((WRITE_FILE.name, EDIT_FILE.name, BASH.name, "web_fetch", "default"), Decision.CONFIRM)
@@ -32,7 +34,8 @@ class Kind(Enum):
     READS = (READ_FILE.name,)
     WRITES = (WRITE_FILE.name, EDIT_FILE.name)
     WEB = ("web_fetch",)
-    OTHERS = ()
+    OTHERS = ("default",)
+    ANY = tuple(DEFAULTS)
 
 
 class Permission(Record):
@@ -46,20 +49,26 @@ class Permission(Record):
     """The keys of its rule. Empty for a whole tool, or if `problem` is set."""
     problem: str = ""
     """The reason why no rule can say it. Empty if one can."""
+    is_wider: bool = False
+    """Whether its rule is stricter than it."""
     is_harmless: bool = False
     """Whether the policy is not looser without it, since harness has no such tool."""
 
 
 class ImportedPolicy(Record):
-    """The text of a policy, and the permissions that are not in it, each with the reason."""
+    """The text of a policy."""
 
     text: str
     left_out: tuple[tuple[str, str], ...]
+    """The permissions that are not in it, each with the reason."""
+    wider: tuple[str, ...]
+    """The permissions whose rules are stricter than they are."""
 
 
 def imported_policy(name: str, permissions: Sequence[Permission], defaults: Mapping[str, Decision]) -> ImportedPolicy:
     """Return the policy that says these permissions. `defaults` are the decisions on tools without a permission."""
     tools = {**defaults}
+    floors = dict.fromkeys(Kind, Decision.AUTO)
     left_out: list[tuple[str, str]] = []
     rules: dict[str, tuple[Permission, str]] = {}
     for permission in permissions:
@@ -68,41 +77,42 @@ def imported_policy(name: str, permissions: Sequence[Permission], defaults: Mapp
         problem = permission.problem or (_problem(text) if permission.keys else "")
         if problem:
             left_out.append((permission.source, problem))
-            _tighten(tools, permission)
+            kinds = () if permission.is_harmless else _kinds_of_unsaid(permission.kind)
+            floors |= {kind: max(floors[kind], permission.decision) for kind in kinds}
         elif permission.keys:
             rules[rule_id] = permission, text
+        elif permission.decision is Decision.AUTO:
+            tools |= dict.fromkeys(permission.kind.value, Decision.AUTO)
         else:
-            tools |= {tool: _tool_decision(tools, tool, permission) for tool in permission.kind.value}
-    unsaid = {each.kind for each in permissions if not each.is_harmless and _is_lost(each, left_out)}
+            floors[permission.kind] = max(floors[permission.kind], permission.decision)
+    for kind, floor in floors.items():
+        tools |= {tool: max(tools[tool], floor) for tool in kind.value}
     for rule_id, (permission, _) in [*rules.items()]:
-        if permission.decision is Decision.AUTO and permission.kind in unsaid:
+        if permission.decision < floors[permission.kind]:
             del rules[rule_id]
-            left_out.append((permission.source, "a stricter permission, which no rule can say, may be about it"))
-    return ImportedPolicy(text="\n".join(_lines(name, tools, rules, left_out)), left_out=tuple(left_out))
+            left_out.append((permission.source, "a stricter permission is about all such calls, or may be"))
+    wider = tuple(permission.source for permission, _ in rules.values() if permission.is_wider)
+    wider += tuple(each.source for each in permissions if each.is_wider and not each.keys)
+    lines = _lines(name, tools, [text for _, text in rules.values()], left_out, wider)
+    return ImportedPolicy(text="\n".join(lines), left_out=tuple(left_out), wider=wider)
 
 
-def _is_lost(permission: Permission, left_out: Iterable[tuple[str, str]]) -> bool:
-    """Return whether a stricter permission is not in the policy."""
-    return permission.decision is not Decision.AUTO and any(source == permission.source for source, _ in left_out)
-
-
-def _tighten(tools: dict[str, Decision], permission: Permission) -> None:
-    """Give the tools of a stricter permission without a rule its decision."""
-    if permission.decision is not Decision.AUTO and not permission.is_harmless:
-        tools |= {tool: max(tools[tool], permission.decision) for tool in permission.kind.value}
-
-
-def _tool_decision(tools: Mapping[str, Decision], tool: str, permission: Permission) -> Decision:
-    """Return the default of a tool that a permission names as a whole. The strictest of several holds."""
-    if permission.decision is Decision.AUTO:
-        return tools[tool] if tools[tool] > Decision.CONFIRM else Decision.AUTO
-    return max(tools[tool], permission.decision)
+def _kinds_of_unsaid(kind: Kind) -> Sequence[Kind]:
+    """Return the kinds of calls that a permission without a rule may be about: commands use files, too."""
+    match kind:
+        case Kind.ANY:
+            return tuple(Kind)
+        case Kind.READS | Kind.WRITES:
+            return kind, Kind.COMMANDS
+        case _:
+            return (kind,)
 
 
 def _rule(permission: Permission, rule_id: str) -> str:
     reason = f"From the permission {permission.source}" if is_text(permission.source) else "Imported."
     keys: dict[str, Value] = {"id": rule_id, "decision": permission.decision.word, **permission.keys}
-    return rule_text({**keys, "reason": keys.get("reason") or reason})
+    text = rule_text({**keys, "reason": keys.get("reason") or reason})
+    return text + _NO_OTHER_WORDS if "walls" in keys else text
 
 
 def _problem(rule: str) -> str:
@@ -129,25 +139,26 @@ def _rule_id(permission: Permission, used_ids: Iterable[str]) -> str:
 def _lines(
     name: str,
     tools: Mapping[str, Decision],
-    rules: Mapping[str, tuple[Permission, str]],
+    rules: Iterable[str],
     left_out: Iterable[tuple[str, str]],
+    wider: Iterable[str],
 ) -> Iterator[str]:
     yield "# Made by `harness policy import`. Commands that it allows run inside the workspace walls: they write the"
-    yield "# workspace and have no network, unless a rule gets `network`. Read each rule before you use the file."
+    yield "# workspace, by `>` too, and have no network, unless a rule gets `network`. Read each rule before you use the file."
     yield "version = 1"
     yield f'name = "{name}"'
     yield ""
     yield "[tools]"
     for tool, decision in tools.items():
         yield f'{tool} = "{"walls" if tool == BASH.name and decision is Decision.AUTO else decision.word}"'
-    for _, text in rules.values():
+    for text in rules:
         yield ""
         yield text.rstrip("\n")
-    if left_out:
-        yield ""
-        yield "# Left out:"
-    for source, reason in left_out:
-        yield f"#   {_comment(source)}: {_comment(reason)}"
+    stricter = [f"#   {_comment(source)}" for source in wider]
+    missing = [f"#   {_comment(source)}: {_comment(reason)}" for source, reason in left_out]
+    for heading, lines in (("# Stricter here:", stricter), ("# Left out:", missing)):
+        if lines:
+            yield from ("", heading, *lines)
     yield ""
 
 

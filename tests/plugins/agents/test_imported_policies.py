@@ -11,6 +11,7 @@ from judged_world import World, made
 from rows import all_rows
 
 from harness.actions import Decision
+from harness.app.policy.judged_call import action_for
 from harness.errors import UsageError
 from harness.plugins.agents.commands.import_command import READERS
 from harness.plugins.agents.imported_policy import imported_policy
@@ -44,7 +45,12 @@ def test_imported_policy_decides_as_listed(agent: str, text: str, word: str, sub
     if word == "left":
         assert subject in dict(imported.left_out)
         return
-    verdict = evaluate(policy, world.action(subject))
+    if word == "wider":
+        assert subject in imported.wider
+        assert f"#   {subject}" in imported.text
+        return
+    action = action_for(subject, "{}", world.workspace) if subject.startswith("mcp__") else world.action(subject)
+    verdict = evaluate(policy, action)
     held = any(rule.walled for facet in verdict.facets for rule in facet.rules)
     is_walled = verdict.decision is Decision.AUTO and (held or any(each.in_walls for each in policy.defaults))
     assert ("walls" if is_walled and word == "walls" else verdict.decision.word) == word, verdict.deciding.by
@@ -71,6 +77,6 @@ def test_command_writes_a_policy_that_check_takes(program: Program) -> None:
     policy = program.home / "p.toml"
     policy.write_text(done.out)
     assert (done.code, program.run("policy", "check", "--strict", str(policy)).code) == (0, 0)
-    assert "2 of 3 permissions are in the policy" in done.err
+    assert "2 of 3 permissions are in the policy, 0 of them stricter" in done.err
     assert "#   Task(x): harness has no such tool" in done.out
     assert program.run("policy", "import", "claude", str(program.home / "none")).code == 2

@@ -40,6 +40,7 @@ def import_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     sys.stdout.write(policy.text)
     count = len(permissions) - len(policy.left_out)
     complain(
-        f"{count} of {len(permissions)} permissions are in the policy; the others are listed at its end, with reasons"
+        f"{count} of {len(permissions)} permissions are in the policy, {len(policy.wider)} of them stricter; "
+        "the end lists these and the others, with reasons"
     )
     return Exit.DONE
