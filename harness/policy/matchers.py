@@ -162,7 +162,7 @@ class FileMatcher(Matcher):
         return f"`except` covers {facet.written!r}" if self._excepts(facet) else self._no_pattern(facet)
 
     def _no_pattern(self, path: PathAccess) -> str:
-        return f"no pattern of `path` covers {path.written!r}"
+        return f"no pattern of `path` covers {path.written!r}{self._anchored(path)}"
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
         """Return the reason why a path is not hit."""
@@ -170,8 +170,17 @@ class FileMatcher(Matcher):
             return not_about(facet)
         if facet.access not in (Access.EITHER, *self.access):
             return f"`access` does not list {facet.access.value}"
-        words = "`except` covers" if self.patterns.hits(facet.names) else "no pattern of `path` matches"
-        return f"{words} {facet.written!r}"
+        if self.patterns.hits(facet.names):
+            return f"`except` covers {facet.written!r}"
+        return f"no pattern of `path` matches {facet.written!r}{self._anchored(facet)}"
+
+    def _anchored(self, path: PathAccess) -> str:
+        """Return the remedy if a pattern would match below another folder. Empty if none would."""
+        for pattern in self.patterns.patterns:
+            free = f"**/{pattern}"
+            if "/" in pattern[1:-1] and pattern[0] != "/" and PathPatterns(patterns=(free,)).hits(path.names):
+                return f": one with a slash inside begins at the workspace, so write {free!r}"
+        return ""
 
     def nearness(self, facet: Facet) -> int:
         """Return 1 if a pattern covers the path."""

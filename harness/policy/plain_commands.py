@@ -7,6 +7,7 @@ from posixpath import join, normpath
 
 from harness.actions import Access, Command, Facet, PathAccess, Place
 from harness.policy.argv_pattern import ArgvPattern
+from harness.policy.granted_programs import LEAVES
 from harness.policy.spellings import OPERAND_FLAGS
 from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.leading import runs_code
@@ -39,6 +40,15 @@ def _runs_another(words: tuple[str, ...]) -> bool:
     return is_program and (bool(more) or (name_of(words[0]) in SHELLS and len(words) > 1))
 
 
+def _remedy(words: tuple[str, ...]) -> str:
+    """Return the advice to the author of a rule for these words. Empty if there is none."""
+    leaves, runs_another = name_of(words[0]) in LEAVES, _runs_another(words)
+    if leaves and not runs_another:
+        return ": it acts outside the workspace, so let a person decide on it"
+    walls = "" if leaves else 'write `walls = "workspace"`, or '
+    return f": {walls}have the command behind it called by itself, and write a rule for that" if runs_another else ""
+
+
 @lru_cache(1_024)
 def plain_rule_command(words: tuple[str, ...]) -> Command | None:
     """Return `plain_command` of a rule's words. Cached, since the loader and `policy check` both call it."""
@@ -67,9 +77,7 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     for program in argv.tokens[0]:
         words = (program, *(token[0] for token in argv.tokens[1:]))
         if plain_rule_command(words) is None:
-            other = ": have the command behind it called by itself, and write a rule for that"
-            remedy = other if _runs_another(words) else ""
-            return "argv", f"{program} is never understood well enough for an auto rule{remedy}"
+            return "argv", f"{program} is never understood well enough for an auto rule{_remedy(words)}"
     return None
 
 

@@ -147,6 +147,13 @@ _UV_PIP_LIST = replace(
     _UV_PIP, options=_UV_PIP.options.replace("-e|--editable=SCRIPT", "-e|--editable"), operands="TEXT..."
 )
 _UV_CHANGES = runs(_UV_PROJECT, operands="TEXT...")
+
+
+def _uv_sync(parsed: Parsed, use: Use) -> Use:
+    """Return the use with the lock file, which `--frozen` and `--locked` leave as it is."""
+    return use if parsed.has("--frozen", "--locked") else also_writes("uv.lock")(parsed, use)
+
+
 _UV = Program(
     options=f"-V|--version:info {_UV_COMMON}",
     subcommands={
@@ -158,7 +165,8 @@ _UV = Program(
         "pip uninstall": _UV_PIP,
         **dict.fromkeys(("pip list", "pip show", "pip freeze", "pip check", "pip tree"), _UV_PIP_LIST),
         **dict.fromkeys(("add", "remove"), replace(_UV_CHANGES, refine=also_writes("pyproject.toml", "uv.lock"))),
-        **dict.fromkeys(("sync", "lock"), replace(_UV_CHANGES, refine=also_writes("uv.lock"))),
+        "sync": replace(_UV_CHANGES, refine=_uv_sync),
+        "lock": replace(_UV_CHANGES, refine=also_writes("uv.lock")),
         **dict.fromkeys(("tree", "export", "version", "publish", "format"), _UV_CHANGES),
         **dict.fromkeys(("tool install", "tool uninstall", "tool list", "tool upgrade"), _UV_CHANGES),
         **dict.fromkeys(("python list", "python install", "python find", "python pin", "cache clean"), _UV_CHANGES),

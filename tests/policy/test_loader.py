@@ -327,7 +327,8 @@ OUTSIDE = "is about tools from outside"
 NUMBER = "must be a number above 0, at most"
 ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
 UNDERSTOOD = "is never understood well enough for an auto rule"
-RUNS_ANOTHER = f"{UNDERSTOOD}: have the command behind it called by itself, and write a rule for that"
+BY_ITSELF = "have the command behind it called by itself, and write a rule for that"
+RUNS_ANOTHER = f'{UNDERSTOOD}: write `walls = "workspace"`, or {BY_ITSELF}'
 STEERS = "makes a program run something else; no auto rule may list it"
 
 MATCHES_NOTHING = "matches nothing: give argv, path, text, tool, where or host"
@@ -663,6 +664,20 @@ BAD = [
         "6: [[rule]] match: the rule does not match its example 'env': no pattern of `path` matches 'env'",
     ),
     (
+        rule("path = ['migrations/0*.py']\nmatch = ['shop/migrations/0001.py']"),
+        (
+            "6: [[rule]] match: the rule does not match its example 'shop/migrations/0001.py': no pattern of `path` matches "
+            "'shop/migrations/0001.py': one with a slash inside begins at the workspace, so write '**/migrations/0*.py'"
+        ),
+    ),
+    (
+        rule("path = ['docs/*.md']\naccess = ['write']\nmatch = ['a/docs/x.md']", "auto"),
+        (
+            "7: [[rule]] match: the rule does not match its example 'a/docs/x.md': no pattern of `path` covers 'a/docs/x.md': "
+            "one with a slash inside begins at the workspace, so write '**/docs/*.md'"
+        ),
+    ),
+    (
         rule("path = ['.env']\nnot_match = ['a/.ENV']"),
         "6: [[rule]] not_match: the rule matches its counter-example 'a/.ENV'",
     ),
@@ -778,14 +793,14 @@ NO_AUTO = [
     ("argv = ['awk', '{print $1}', '...']", "awk", ""),
     ("argv = ['git', 'log', \"it's\"]", "git", ""),
     ("argv = ['bash', 'x.sh']", "bash", RUNS_ANOTHER),
-    ("argv = ['sudo', 'ls']", "sudo", RUNS_ANOTHER),
+    ("argv = ['sudo', 'ls']", "sudo", f"{UNDERSTOOD}: {BY_ITSELF}"),
     ("argv = ['timeout', '5', 'ls']", "timeout", RUNS_ANOTHER),
     ("argv = ['nice', '...']", "nice", UNDERSTOOD),
     ("argv = ['cd', '...']", "cd", UNDERSTOOD),
     ("argv = ['eval', 'x']", "eval", RUNS_ANOTHER),
     ("argv = ['uv', 'run', 'pytest']", "uv", RUNS_ANOTHER),
     ("argv = ['npx', 'x']", "npx", RUNS_ANOTHER),
-    ("argv = ['docker', 'ps']", "docker", UNDERSTOOD),
+    ("argv = ['docker', 'ps']", "docker", f"{UNDERSTOOD}: it acts outside the workspace, so let a person decide on it"),
     ("argv = [['ls', 'xargs'], 'x']", "xargs", RUNS_ANOTHER),
     ("argv = ['/usr/bin/env', 'ls']", "/usr/bin/env", RUNS_ANOTHER),
     ("argv = ['if', 'x']", "if", UNDERSTOOD),

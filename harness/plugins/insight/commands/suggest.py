@@ -45,7 +45,7 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
     """Yield policy text: the rules, and everything else as comments."""
     yield (
-        f"# {len(result.proposals)} rules are suggested; together they would have spared {result.spared} of the "
+        f"# Rules suggested: {len(result.proposals)}; together they would have spared {result.spared} of the "
         f"{result.questions} questions that a person"
     )
     yield "# said yes to in these logs. Nothing was changed by this command: read each rule before it allows anything."
@@ -64,8 +64,8 @@ def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
     if result.proposals:
         yield ""
         yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
-        yield "# the place of the shipped one: begin with a copy of that; or a file for --policy). A rule about files holds in"
-        yield "# every workspace that the policy holds in. Then: harness policy check FILE, and"
+        yield '# the place of the shipped one: begin it with extends = ["default"]; or a file for --policy).'
+        yield "# A rule about files holds in every workspace that the policy holds in. Then: harness policy check FILE, and"
         yield "# harness policy replay --policy FILE, which lists every logged call that it would decide otherwise."
 
 
