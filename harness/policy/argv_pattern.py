@@ -77,8 +77,10 @@ class ArgvPattern(Record):
         if self.any_options and option.names_no_path:
             return True
         written = option.name if option.value is None else f"{option.name}={option.value}"
-        if any(star_match(pattern, written) for pattern in self.options or ()):
-            return True
+        goes_up = option.value is not None and ".." in option.value.split("/")
+        for pattern in self.options or ():
+            if pattern == written or (star_match(pattern, written) and (not goes_up or pattern == f"{option.name}=*")):
+                return True  # `infra/*` does not mean `infra/../prod`
         return option.is_shared and not {option.name, written}.isdisjoint(self.flags or ())
 
     def uncovered_words(self, argv: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ words after the first ones, since the kernel confines the command.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
@@ -18,8 +17,8 @@ from harness.paths import is_within
 from harness.policy.argv_pattern import ArgvPattern, argv_pattern
 from harness.policy.loose_commands import programs_in
 from harness.policy.matcher import Matcher, Problem, RuleKeys, not_about, quoted
-from harness.policy.plain_commands import auto_argv_problem
-from harness.policy.spellings import OPERAND_FLAGS, STAR, pieces
+from harness.policy.plain_commands import auto_argv_problem, options_problem
+from harness.policy.spellings import OPERAND_FLAGS, STAR, pieces, star_match
 from harness.programs.catalog import is_more_than_a_name
 from harness.programs.runners import name_of
 from harness.programs.variables import steers
@@ -255,8 +254,8 @@ class WalledMatcher(CommandMatcher):
         return f"{super().words()} inside the workspace walls"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return the reason why the rule is invalid: its tools run no commands."""
-        return tools_problem(rule)
+        """Return the reason why the rule is invalid: its tools run no commands, or its options are wrong."""
+        return tools_problem(rule) or (options_problem(self.argv) if self.argv is not None else None)
 
     def meaning(self, *, auto: bool) -> Hashable:
         """Return the words and variables without the order of alternatives."""
@@ -310,7 +309,10 @@ def _matches(pattern: str, word: str) -> bool:
     if pattern == word or "*" not in pattern or word[:1] == "-":
         return pattern == word
     parts, pattern_parts = word.split("/"), pattern.split("/")
-    return len(parts) == len(pattern_parts) and all(map(fnmatchcase, parts, pattern_parts))
+    return len(parts) == len(pattern_parts) and all(
+        star_match(pattern_part, part) and (part != ".." or pattern_part == "..")
+        for pattern_part, part in zip(pattern_parts, parts, strict=True)
+    )
 
 
 def _is_walled(keys: RuleKeys) -> bool:

@@ -10,7 +10,7 @@ from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.granted_programs import LEAVES
 from harness.policy.spellings import OPERAND_FLAGS
 from harness.programs.git_pathspecs import ShownFiles
-from harness.programs.leading import runs_code
+from harness.programs.leading import runs_code, value_problem
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.record import replace
 
@@ -62,8 +62,8 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     """
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
-    if argv.options and len(argv.tokens) < 2:
-        return "options", "is about options before the second word of `argv`: name that word, or write them in `flags`"
+    if problem := options_problem(argv):
+        return problem
     for option in argv.options or ():
         if any(runs_code(program, option.partition("=")[0]) for program in argv.tokens[0]):
             return (
@@ -79,6 +79,15 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
         if plain_rule_command(words) is None:
             return "argv", f"{program} is never understood well enough for an auto rule{_remedy(words)}"
     return None
+
+
+def options_problem(argv: ArgvPattern) -> tuple[str, str] | None:
+    """Return the key and the reason why a rule cannot have its options before the subcommand. `None` if it can."""
+    if argv.options and len(argv.tokens) < 2:
+        return "options", "is about options before the second word of `argv`: name that word, or write them in `flags`"
+    problems = (value_problem(program, option) for program in argv.tokens[0] for option in argv.options or ())
+    problem = next(filter(None, problems), "")
+    return ("options", problem) if problem else None
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:

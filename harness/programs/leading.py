@@ -36,7 +36,8 @@ class LeadingOption(Record):
 def leading_options(argv: Sequence[str], rule_options: Mapping[str, bool]) -> tuple[LeadingOption, ...] | None:
     """Return the options before the subcommand of `argv`. `None` if their meaning is not certain.
 
-    The table of the program's model says which options take a value. `rule_options` says so for other options, by name.
+    The table of the program's model says which options take a value, and `rule_options` for others, by name. An option
+    that they differ about is not certain, and neither is a next word that begins with a dash.
     """
     program = model_of(name_of(argv[0]))
     table = option_table(program.options) if program is not None and program.subcommands else {}
@@ -60,6 +61,17 @@ def runs_code(program: str, option: str) -> bool:
     return is_one_of(program, INTERPRETERS) or (entry is not None and not _is_plain(entry))
 
 
+def value_problem(program: str, option: str) -> str:
+    """Return the reason why a rule's option before the subcommand is wrong about its value. Empty if it is right."""
+    model, (name, equals, _) = model_of(name_of(program)), option.partition("=")
+    entry = option_table(model.options).get(name) if model is not None and model.subcommands else None
+    if entry is None or entry.joined_only or bool(equals) == (entry.role is not None):
+        return ""
+    return (
+        f"{program} takes no value with {name}" if equals else f'{program} takes a value with {name}: write "{name}=*"'
+    )
+
+
 def _is_plain(entry: Entry) -> bool:
     return not entry.marks and entry.role in _PLAIN_ROLES
 
@@ -70,10 +82,12 @@ def _read(
     word = argv[place]
     name, equals, joined = word.partition("=")
     entry = table.get(name)
-    if name in rule_options:
-        takes_next = takes_value = rule_options[name]
-    elif entry is not None:
+    if entry is not None:
         takes_value, takes_next = entry.role is not None, entry.takes_next
+        if not entry.joined_only and rule_options.get(name, takes_value) != takes_value:
+            return None
+    elif name in rule_options:
+        takes_next = takes_value = rule_options[name]
     elif clusters and len(word) > 2 and word[1] != "-" and (short := table.get(word[:2])) and short.takes_next:
         return LeadingOption(name=word[:2], value=word[2:].removeprefix("="), width=1)
     else:
@@ -82,7 +96,10 @@ def _read(
         return LeadingOption(name=name, value=joined, width=1) if takes_value else None
     if not takes_next:
         return LeadingOption(name=name, value=None, width=1)
-    return LeadingOption(name=name, value=argv[place + 1], width=2) if place + 1 < len(argv) else None
+    value = argv[place + 1] if place + 1 < len(argv) else "-"
+    return (
+        None if value[:1] == "-" else LeadingOption(name=name, value=value, width=2)
+    )  # some programs take `-x -y` as two
 
 
 def _shared(option: LeadingOption, table: Mapping[str, Entry], inner: Mapping[str, Entry]) -> LeadingOption:
