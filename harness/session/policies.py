@@ -44,10 +44,7 @@ def assemble(
     """
     layers = []
     if os.path.lexists(MANAGED_POLICY):
-        managed = load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples)
-        for source in managed.sources:
-            _check_managed(source.path)
-        layers.append(managed)
+        layers.append(managed_policy(MANAGED_POLICY, examples=examples))
     if names is not None:
         layers.append(with_digest(load_named(names, examples=examples), pinned))
     elif pinned is not None:
@@ -74,6 +71,17 @@ def policy_above(workspace: str, home: str) -> str:
     top = work_top(workspace, home)
     path = os.path.join(top, PROJECT_POLICY)
     return path if top != workspace and os.path.lexists(path) else ""
+
+
+def managed_policy(path: str, *, owner: int = 0, examples: bool = True) -> Policy:
+    """Return the managed policy at `path`. `owner` is the user ID that its files must have: root.
+
+    Raises PolicyError for an invalid policy, and if another user could have written one of its files.
+    """
+    policy = load_policy(path, layer=Layer.MANAGED, examples=examples)
+    for source in policy.sources:
+        _check_managed(source.path, owner)
+    return policy
 
 
 def load_named(policy_names: str | Sequence[str], *, examples: bool = True) -> Policy:
@@ -117,8 +125,16 @@ def with_digest(policy: Policy, sha256: str | None) -> Policy:
     """
     if sha256 not in (None, policy.sha256):
         paths = ", ".join(source.path for source in policy.sources)
-        raise PolicyError(f"{paths}: its SHA-256 is {policy.sha256}, and --policy-sha256 says {sha256}")
+        raise PolicyError(
+            f"{paths}: its SHA-256 is {policy.sha256}, and --policy-sha256 says {sha256}{note_on_updates(policy)}"
+        )
     return policy
+
+
+def note_on_updates(policy: Policy) -> str:
+    """Return a clause with the shipped files in a policy, which an update can change. Empty if it has none."""
+    names = ", ".join(sorted(filter(None, (shipped_name(source.path) for source in policy.sources))))
+    return f"; an update of harness may have changed the shipped {names}" if names else ""
 
 
 def _project_policy(state: State, path: str, examples: bool) -> Policy:
@@ -143,13 +159,13 @@ def _policy_of_top(path: str, workspace: str, examples: bool) -> Policy:
     )
 
 
-def _check_managed(path: str) -> None:
-    """Raise PolicyError for a file of the managed policy that users other than root could have written."""
+def _check_managed(path: str, owner: int) -> None:
+    """Raise PolicyError for a file of the managed policy that users other than its owner could have written."""
     try:
         status = os.stat(path)
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
-    if status.st_uid != 0 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != owner or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PolicyError(
             f"{path}: the managed policy, and each file that it extends, must belong to root and be writable by root alone"
         )

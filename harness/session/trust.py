@@ -17,6 +17,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
+from harness.session.policies import note_on_updates
 from harness.session.state import PROJECT_POLICY, State
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
@@ -64,6 +65,9 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
     """
 
     display_path, lines = visible_line(path, 2_000), loosening(policy)
+    origin = "the policy came with the folder"
+    if state.was_trusted(os.path.realpath(path)):
+        origin = f"the policy changed since you trusted it{note_on_updates(policy)}"
     amount = count_of(len(lines), "thing") if lines else "nothing"
     head = f"{display_path}  sha256 {policy.sha256}", f"would loosen {amount} here{':' if lines else ''}"
     is_trusted = is_wanted(
@@ -71,7 +75,7 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
         tool=TRUST_TOOL,
         summary=f"trust this folder's own policy, {display_path}",
         preview="\n".join((*head, *lines)),
-        reason="the policy came with the folder; what it loosens counts only if you trust exactly this content",
+        reason=f"{origin}; what it loosens counts only if you trust exactly this content",
         by="once for this content; `harness policy trust` and a changed file come back to it",
     )
     if is_trusted:

@@ -244,6 +244,17 @@ def test_a_yes_trusts_exactly_this_content_and_is_asked_once(tmp_path: Path) -> 
     assert here.autos() == ["tests"]
 
 
+def test_question_says_that_an_update_may_have_ended_the_trust(tmp_path: Path) -> None:
+    text = LOOSENS.replace("[[", 'extends = ["ci", "python"]\n[[', 1)
+    here, no = Folder(tmp_path).says(text), Asked(Answer.NO)
+    here.state.trust_content("0" * 64, str(here.file))  # the digest of older shipped files
+    here.asks(no)
+    ((_, verdict),) = no.questions
+    assert verdict.deciding.reason.startswith(
+        "the policy changed since you trusted it; an update of harness may have changed the shipped ci, python; "
+    )
+
+
 @all_rows("answer", [answer for answer in Answer if answer is not Answer.YES])
 def test_anything_but_a_yes_is_a_no_that_is_remembered(tmp_path: Path, answer: Answer) -> None:
     here, asked = Folder(tmp_path).says(LOOSENS), Asked(answer)
