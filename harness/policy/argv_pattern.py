@@ -113,7 +113,7 @@ class ArgvPattern(Record):
         if is_option(argv[place]):
             return f"{problem}: write an option that stands there as a word of `argv`"
         if _GLOB_CHARACTERS.intersection(expected):
-            return f"{problem}: `argv` takes stars only with `walls`, so list the words"
+            return f"{problem}: stars in `argv` need `walls`, and match no slash"
         return problem
 
     def _leading_problem(self, argv: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """The patterns for paths (`PathPatterns`).
 
-`covers` is for auto rules and must account for every word. `hits` is for strict rules; one matching part is enough.
+`covers` is for auto rules: every name of a file must match. `hits` is for strict rules: one name, in any letter case.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from posixpath import join, normpath
 from harness.actions import Access, Command, Facet, PathAccess, Place
 from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.granted_programs import LEAVES
-from harness.policy.spellings import OPERAND_FLAGS
+from harness.policy.spellings import OPERAND_FLAGS, STAR
 from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.leading import runs_code, value_problem
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
@@ -62,6 +62,9 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     """
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
+    for flag in argv.flags or ():
+        if "=" in flag and STAR in flag:
+            return "flags", f"{flag}: an auto rule takes flags as written; write it in `options`"
     if problem := options_problem(argv):
         return problem
     for option in argv.options or ():

@@ -689,6 +689,18 @@ BAD = [
         rule("path = ['*']\nmatch = ['/etc/x']", "auto"),
         "6: [[rule]] match: the rule does not match its example '/etc/x': '/etc/x' does not lie in the workspace",
     ),
+    (
+        rule("argv = ['kubectl', 'get', '...']\noptions = ['-n']", "auto"),
+        '6: [[rule]] options: kubectl takes a value with -n: write "-n=*"',
+    ),
+    (
+        rule("argv = ['git', 'log', '...']\noptions = ['--no-pager=*']\nwalls = 'workspace'", "auto"),
+        "6: [[rule]] options: git takes no value with --no-pager",
+    ),
+    (
+        rule("argv = ['kubectl', 'get']\nflags = ['--context=dev-*']", "auto"),
+        "6: [[rule]] flags: --context=dev-*: an auto rule takes flags as written; write it in `options`",
+    ),
     (rule("argv = ['ls']\nmatch = 'ls'"), f"6: [[rule]] match: {LIST}"),
     (rule("argv = ['ls']\nmatch = []"), "6: [[rule]] match: must not be empty"),
     (
@@ -708,7 +720,7 @@ MISMATCHES = [
     ("auto", "argv = ['git', 'log']\nflags = ['-C']", "git -C sub log",
      "word 2 is '-C', not 'log': list it in `options` (\"-C=*\")"),
     ("auto", "argv = ['python', 'analysis/*.py']", "python analysis/clean.py",
-     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` takes stars only with `walls`, so list the words"),
+     "word 2 is 'analysis/clean.py', not 'analysis/*.py': stars in `argv` need `walls`, and match no slash"),
     ("auto", "argv = ['pytest', '...']", "python -m pytest", "the program is 'python', not 'pytest'"),
     ("auto", "argv = [['npm', 'pnpm'], 'test']", "yarn test", "the program is 'yarn', not 'npm' or 'pnpm'"),
     ("auto", "argv = ['go', 'test', './...']", "go test", "word 3 is missing, and `argv` has './...' there"),
