@@ -103,7 +103,8 @@ def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
         for word, text in commands.items():
             lines.append(f"  {label:13} {word:10} {text}")
             label = ""
-    return "\n".join([*lines, f"  {'topics':13} {' '.join(TOPICS)}"])
+    topics = " ".join(topic for topic in TOPICS if topic != "commands")  # those of the prompt; `/help` lists them there
+    return "\n".join([*lines, f"  {'topics':13} {topics}"])
 
 
 def _help_line(word: str, plugin_commands: Sequence[CliCommand]) -> str:

@@ -34,8 +34,8 @@ _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 READY_SECONDS = 30.0
 """Maximum seconds that a command which may change the harness's code waits until the guard has loaded that code."""
-_LOADED_AT = 1 << 20
-"""Place in the table, behind all of its lines, where the guard process writes a byte once it has loaded its code."""
+_LOADED = b"\n"
+"""First byte of the table once the guard process has loaded its code. The lines begin behind it."""
 _LOADED_NAME = "harness-guard"
 """Name that the guard process takes once it has loaded its code."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
@@ -93,7 +93,7 @@ class Guard:
             options = own_code().python_options()
             if self._pipe >= 0:
                 os.close(self._pipe)
-            os.ftruncate(self._table, _LOADED_AT)  # an earlier process may have written behind it
+                os.pwrite(self._table, b"\0", 0)  # an earlier process had loaded its code
             reading, self._pipe = os.pipe()
             self._pid = 0
             self._spawning.acquire()
@@ -122,7 +122,7 @@ class Guard:
             time.sleep(STEP_SECONDS / 10)
 
     def _has_loaded(self) -> bool:
-        return self._pid > 0 and bool(os.pread(self._table, 1, _LOADED_AT))
+        return self._pid > 0 and os.pread(self._table, 1, 0) == _LOADED
 
     def report_end(self, mark: int) -> None:
         """Report that the command with this mark has no process left."""
@@ -174,7 +174,7 @@ class Guard:
         """
         lines = "".join(f"{mark} {leader}\n" for mark, leader in self._running.items())
         try:
-            os.pwrite(self._table, f"{lines}\n".encode(), 0)
+            os.pwrite(self._table, f"{lines}\n".encode(), len(_LOADED))
         except OSError:
             pass  # closed in a process forked from the harness, which has its own guard
 
@@ -188,10 +188,10 @@ def watch() -> None:
     import resource  # noqa: F401 - procfs needs it later
 
     set_name(_LOADED_NAME.encode())
-    os.pwrite(1, b"\n", _LOADED_AT)
+    os.pwrite(1, _LOADED, 0)
     while os.read(0, 1):
         pass
-    running = running_commands(os.pread(1, _LOADED_AT, 0))
+    running = running_commands(os.pread(1, 1 << 20, len(_LOADED)))
     if running:
         _end(running)
 

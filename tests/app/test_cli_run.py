@@ -363,7 +363,7 @@ def test_key_address_and_model_default_to_the_environment(program: Program) -> N
         pytest.param(("run",), "missing prompt: give one, or - to read it", id="no prompt"),
         pytest.param(
             ("policy", "expalin", "ls"),
-            "harness policy needs an action: check, explain, test, replay, suggest, fatigue, trust",
+            "harness policy needs an action: check, new, explain, test, replay, suggest, fatigue, import, trust",
             id="no such action",
         ),
     ],

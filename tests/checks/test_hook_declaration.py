@@ -45,7 +45,7 @@ def test_hook_fields_are_parsed() -> None:
         FORMS,
     )
     assert hook.matchers == (
-        CommandMatcher(argv=ArgvPattern(tokens=(("git",), ("push", "fetch")), rest=True)),
+        CommandMatcher(argv=ArgvPattern(tokens=(("git",), ("push", "fetch")), rest=True, options=())),
         OperandMatcher(patterns=PathPatterns(patterns=("src/",)), access=(Access.WRITE,)),
         ToolMatcher(names=("bash", "mcp__*")),
     )

@@ -47,7 +47,7 @@ def test_each_call_gets_the_answer_of_its_row(arguments: str, word: str, part: s
     for name, text in ((".env", "X=1\n"), ("f.txt", "alpha\n"), ("sub/g.txt", "")):
         (scene.workspace / name).parent.mkdir(exist_ok=True)
         (scene.workspace / name).write_text(text)
-    listened = replace(scene.parts, ask=lambda asked: WaitingList(str(tmp_path / "none")).ask(asked))
+    listened = replace(scene.parts, ask=lambda asked, policy: WaitingList(str(tmp_path / "none")).ask(asked))
     prompt = ClaudePrompt(str(scene.workspace), "S", lambda pause: listened)
     written = arguments.replace('"/w', f'"{scene.workspace}')
     text, latch = prompt.answer(written, "", _no_pause)
