@@ -29,7 +29,6 @@ def program() -> NoReturn:
     threads and open resources, and shut down in order.
     """
     harness.is_program = True
-    gc.disable()  # Garbage collection would take a third of a light command's time. `_dispatch` enables it for others.
     try:
         code = main()
     except KeyboardInterrupt:  # before `main` handles interrupts, or after it returned

@@ -6,7 +6,6 @@ import neither argparse nor colours.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -74,14 +73,12 @@ class HookTime:
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Run the command of an agent, given as arguments without the program, and exit. Return for any other command."""
-    gc.disable()
     closed = _fill_closed_streams()
     if words[0] == "exec":
         _execute(words[1:], environment)
     code = answer_event(words, environment, has_stdout=1 not in closed)
     if code is not None:
         os._exit(code)
-    gc.enable()
 
 
 def answer_event(
