@@ -11,6 +11,7 @@ import atexit
 import errno
 import marshal
 import os
+import select
 import signal
 import socket
 import struct
@@ -22,11 +23,13 @@ from contextlib import suppress
 from harness.process.own_code import own_code
 from harness.process.start import Launch, NotConfinedError
 from harness.record import Record
-from harness.sandbox.keeper_process import LEAVE, keep_in_session
+from harness.sandbox.keeper_process import keep_in_session
 from harness.system import IS_LINUX
 
 READY_SECONDS = 30.0
 """Maximum seconds until the keeper is ready. It usually takes a few hundredths of a second."""
+END_SECONDS = 5.0
+"""Maximum seconds to wait for the end of the keeper."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.sandbox.keeper_process import main; main()"
 _MAX_ANSWER = 4096
 _keepers: dict[tuple[int, bool], Keeper] = {}
@@ -212,12 +215,14 @@ class Keeper:
         near.settimeout(None)
         return program
 
-    def leave(self) -> None:
-        """End the keeper. What its ended programs have left running goes on."""
-        if self._control is not None:
-            with suppress(OSError):  # it has ended
-                self._control.send(LEAVE)
-            self.close()
+    def end(self) -> None:
+        """End the keeper and all processes in its namespace of processes, and wait for that (at most END_SECONDS)."""
+        number, _ = self.parents
+        self.close()
+        with suppress(OSError):  # it has ended
+            descriptor = os.pidfd_open(number)
+            select.select((descriptor,), (), (), END_SECONDS)
+            os.close(descriptor)
 
     def close(self) -> None:
         """Close the control socket, so that the keeper and every program that it started end."""

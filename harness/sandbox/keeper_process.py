@@ -5,8 +5,7 @@ the walls and starts the program, then ends. The answers go over a socket of tha
 its status. The harness closes that socket when no process of the command remains; only then is the program reaped, so that
 its number cannot become that of another process.
 
-The keeper ends when its control socket closes, and every process of its commands ends with it, unless the harness said
-`LEAVE`: then the processes that are left go on.
+The keeper ends when its control socket closes, and every process of its commands ends with it.
 
 The keeper is a program of its own (`main`), whose commands have sessions of their own, or a fork of the harness
 (`keep_in_session`), whose commands stay in its session.
@@ -46,7 +45,6 @@ IDLE_MILLISECONDS = 60_000
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
 _BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """Signals that Python ignores or handles, and a command does not."""
-LEAVE = b"leave"
 
 
 class RunningProgram:
@@ -117,11 +115,7 @@ def _serve(control: socket.socket, restored: AbstractSet[int], *, in_session: bo
         os._exit(0)
     _send(control, f"yes {os.getpid()} {namespaces.init}")
     service = _Service(control, namespaces, views, restored, in_session=in_session)
-    if service.run() == LEAVE:
-        service.reap()
-        if namespaces.alive >= 0:
-            os.write(namespaces.alive, LEAVE)
-        os._exit(0)
+    service.run()
     if not in_session:
         time.sleep(LINGER_SECONDS)
     service.kill()
@@ -153,38 +147,32 @@ class _Service:
             if descriptor >= 0:
                 self._poll.register(descriptor, select.POLLIN)
 
-    def run(self) -> bytes:
-        """Serve requests until the control socket closes, or the first process of the namespace has ended.
-
-        Return LEAVE if the harness said so, and nothing otherwise.
-        """
+    def run(self) -> None:
+        """Serve requests until the control socket closes, or the first process of the namespace has ended."""
         while True:
             ready = self._poll.poll(IDLE_MILLISECONDS)
             if not ready:
                 self._views.forget()
             for descriptor, _ in ready:
                 if descriptor == self._init:
-                    return b""
+                    return
                 if descriptor == self._control.fileno():
-                    message, received = _receive(self._control)
+                    received = _receive(self._control)
                     if not received:
-                        return message
+                        return
                     self._start(received)
                 elif descriptor in self._programs:
                     self._follow(self._programs[descriptor], descriptor)
 
-    def reap(self) -> None:
-        """Reap the programs that have ended. A new parent may reap none, and their namespace would last as long as they."""
-        for program in set(self._programs.values()):
-            os.waitid(os.P_PIDFD, program.exit, os.WEXITED | os.WNOHANG)
-
     def kill(self) -> None:
-        """Kill the programs that still run, and reap them. The namespace's first process ends only after that."""
+        """Kill the programs that still run, and reap them. Then wait for the namespace's first process, which ends last."""
         unreaped = [program for program in set(self._programs.values()) if not program.release()]
         if self._namespaces.alive >= 0:
             os.close(self._namespaces.alive)
         for program in unreaped:
             os.waitid(os.P_PIDFD, program.exit, os.WEXITED)
+        if self._init >= 0:
+            os.waitid(os.P_PIDFD, self._init, os.WEXITED)
 
     def _start(self, received: list[int]) -> None:
         namespaces = self._namespaces
@@ -219,18 +207,15 @@ class _Service:
         program.link.close()
 
 
-def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
-    """Return the next message and its descriptors: the request's text, its link, and those for the program.
-
-    Both are empty at the end.
-    """
+def _receive(control: socket.socket) -> list[int]:
+    """Return the descriptors of the next request: its text, its link, and those for the program. Empty at the end."""
     size = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
-    message, ancillary, _flags, _address = control.recvmsg(16, size, socket.MSG_CMSG_CLOEXEC)
+    _message, ancillary, _flags, _address = control.recvmsg(16, size, socket.MSG_CMSG_CLOEXEC)
     descriptors = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    return message, descriptors.tolist()
+    return descriptors.tolist()
 
 
 def _started(

@@ -106,10 +106,7 @@ def _new_processes() -> tuple[int, int, int]:
 
 
 def _init(alive: int, link: int) -> NoReturn:
-    """Be the first process of the namespace: mount its `/proc`, then wait until the pipe `alive` closes.
-
-    Once the pipe has a byte, wait for the end of all other processes of the namespace instead.
-    """
+    """Be the first process of the namespace: mount its `/proc`, then wait until the pipe `alive` closes."""
     try:
         os.setpgid(0, 0)  # away from signals to the group of a keeper that is in no session of its own
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD):
@@ -121,11 +118,7 @@ def _init(alive: int, link: int) -> NoReturn:
         kernel.call("mount", b"proc", b"/proc", b"proc", 0xE, None)  # MS_NOSUID | MS_NODEV | MS_NOEXEC
         os.write(3, b"mounted")
         os.close(3)
-        if os.read(0, 1):  # the keeper leaves: the programs that are left go on
-            while True:
-                os.waitpid(-1, 0)
-    except ChildProcessError:
-        pass
+        os.read(0, 1)
     finally:
         os._exit(0)
 

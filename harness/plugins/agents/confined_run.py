@@ -2,6 +2,8 @@
 
 The command inherits our session, process group and standard streams, but for masked output. This process exits with its
 exit code. A keeper forked from this process starts it where it gets namespaces; else it is a child of this process.
+
+INVARIANT: the processes of the command have ended before protected places are compared (`left_running`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.actions import JsonValue
+from harness.plugins.agents.left_running import LeftRunning
 from harness.plugins.agents.masked_output import MaskedOutput
 from harness.plugins.agents.tickets import Ticket, machine
 from harness.process.environment import at_a_terminal, child_environment, path_without_surprise
@@ -26,7 +29,7 @@ from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.redaction.redactor import Redactor
 from harness.regex import regex
-from harness.sandbox import Confinement, Unhidden, hides_where_it_may_write, keeper_here, prepare
+from harness.sandbox import Confinement, Machine, Unhidden, hides_where_it_may_write, keeper_here, prepare
 from harness.sandbox.walls import TEMPORARY
 from harness.system import inherited_path, memory_file, quiet_pipe
 
@@ -56,7 +59,7 @@ class CommandEnd(Record):
     gaps: tuple[str, ...]
     """Requested protections that the walls do not enforce, a sentence each."""
     fields: Mapping[str, JsonValue]
-    """Further fields of the outcome record: the connections through the proxy."""
+    """Further fields of the outcome record: connections through the proxy, processes that ended with the command."""
     notes: tuple[str, ...] = ()
     """Sentences for the agent."""
     restored: RestoredPlaces | None = None
@@ -75,12 +78,14 @@ def run_confined(
     images: str,
     redactor: Redactor,
     *,
+    abilities: Machine | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> CommandEnd:
     """Run the command of a ticket and wait for its end. `redactor` masks what it prints.
 
     It gets the same few variables as commands of our own, from `environment`, the environment of the agent's shell.
     Protected places that it changed are restored from copies in the folder `images`, since nobody can be asked here.
+    `abilities` are those of this machine, by default found by a trial.
 
     Raises OSError if the command cannot be started.
     """
@@ -91,7 +96,8 @@ def run_confined(
     temporary = scratch.path() if ticket.keeps_temporary else None
     # The agent's own tools write to the `/tmp` of the machine, so its commands read there.
     walls = replace(ticket.walls, temporary=temporary, readable=TEMPORARY, console=_terminal())
-    abilities, watch = machine(), None
+    abilities, watch = machine() if abilities is None else abilities, None
+    left_running = LeftRunning()
     if ticket.watched:
         from harness.plugins.agents.watched_run import WatchedRun  # late: most commands only read
 
@@ -126,14 +132,17 @@ def run_confined(
         started = monotonic()
         with MaskedOutput(redactor) as masked:
             code = _code_of(launch, confinement, masked.begin)
-        seconds = monotonic() - started
+            seconds = monotonic() - started
+            jobs_ended, left_notes = left_running.end(
+                () if confinement.starter is None else confinement.starter.parents
+            )
+            if confinement.starter is not None:
+                keeper_here(abilities).end()
         if ticket.folder_to and code == 0:
             _tell(ticket.folder_to, reader)
         code = code if code >= 0 else 128 - code
         restored = None if watch is None else watch.restore()
-        if confinement.starter is not None:
-            keeper_here(abilities).leave()  # what the command left running goes on, as in the agent's shell
-        notes = [*ticket.notes, *(_missing(ticket.command, environment, variables) if code else ())]
+        notes = [*ticket.notes, *left_notes, *(_missing(ticket.command, environment, variables) if code else ())]
         if network is not None:
             network.close()
             notes += network.notes(failed=code != 0)
@@ -141,7 +150,10 @@ def run_confined(
             code=code,
             seconds=seconds,
             gaps=confinement.gaps,
-            fields={} if network is None else network.fields,
+            fields={
+                **({"jobs_ended": jobs_ended} if jobs_ended else {}),
+                **({} if network is None else network.fields),
+            },
             notes=tuple(notes),
             restored=restored,
         )
@@ -212,7 +224,15 @@ def _code_of(launch: Launch, confinement: Confinement, on_start: Callable[[], No
     if child == 0:
         _become((*confinement.prefix, *launch.argv), launch.environment, confinement.enter, mask)
     on_start()
-    return _waited_for(child, lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), mask)
+    return _waited_for(child, lambda: _code_of_child(child), mask)
+
+
+def _code_of_child(child: int) -> int:
+    """Wait for a child, and return its exit code, or minus the number of a signal. Reap the orphans that end before it."""
+    while True:
+        number, status = os.wait()
+        if number == child:
+            return os.waitstatus_to_exitcode(status)
 
 
 def _terminal() -> str:

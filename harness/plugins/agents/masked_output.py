@@ -8,13 +8,11 @@ from __future__ import annotations
 import codecs
 import os
 import select
-import signal
 import stat
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 from harness.redaction.redactor import Redactor
 from harness.redaction.stream import RedactedStream
@@ -24,14 +22,10 @@ _CHUNK = 1 << 20
 """Maximum number of bytes read at once. No pipe holds more (pipe(7), pipe-max-size)."""
 _IDLE_MILLISECONDS = 100
 """Time without new text after which the beginning of a line is passed on. The lines of stdout and stderr stay whole."""
-_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 
 
 class MaskedOutput:
-    """Our stdout and stderr within a `with` block, masked while a command has them.
-
-    Processes that the command leaves running may go on printing. Another process of ours passes that on until their end.
-    """
+    """Our stdout and stderr within a `with` block, masked while a command and its processes have them."""
 
     def __init__(self, redactor: Redactor) -> None:
         """Mask what `redactor` finds."""
@@ -93,12 +87,10 @@ class _MaskedStream:
         start_new_thread(self._pass_on_until, (stopped,))
 
     def end(self) -> None:
-        """Wait until all text is passed on. If more may come, leave that to another process."""
+        """Wait until all text is passed on."""
         self._give_back()
         with self._done:
             pass
-        if self._is_open and not self._is_at_end() and os.fork() == 0:
-            self._go_on()
         self._close()
 
     def _give_back(self) -> None:
@@ -117,12 +109,11 @@ class _MaskedStream:
         finally:
             self._done.release()
 
-    def _pass_on(self, stopped: int | None = None) -> None:
+    def _pass_on(self, stopped: int) -> None:
         """Pass text on until its end, or until `stopped` is closed at its other end."""
         events = select.poll()
         events.register(self._reader, select.POLLIN)
-        if stopped is not None:
-            events.register(stopped, 0)  # tells of its other end
+        events.register(stopped, 0)  # tells of its other end
         is_stopped = False
         while self._is_open and not is_stopped:
             ready = dict(events.poll(_IDLE_MILLISECONDS if self._line else None))
@@ -159,28 +150,8 @@ class _MaskedStream:
             except OSError:  # nobody reads it, or the disk is full: the command gets SIGPIPE
                 self._close()
 
-    def _is_at_end(self) -> bool:
-        """Return whether no process has the pipe any more, and nothing is left in it."""
-        events = select.poll()
-        events.register(self._reader, select.POLLIN)
-        return dict(events.poll(0)).get(self._reader) == select.POLLHUP
-
     def _close(self) -> None:
         if self._is_open:
             self._is_open = False
             os.close(self._reader)
             os.close(self._file)
-
-    def _go_on(self) -> NoReturn:
-        """Pass on the text of what the command left running, in a forked process that holds nothing else open."""
-        try:
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            for name in os.listdir("/proc/self/fd"):
-                if int(name) not in (self._reader, self._file):
-                    with suppress(OSError):  # that of the list itself
-                        os.close(int(name))
-            os.chdir("/")
-            self._pass_on()
-        finally:
-            os._exit(0)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from harness.plugins.agents.tickets import ASKED_SECONDS
 from harness.process import procfs
 from harness.process.environment import child_environment
 from harness.process.start import find_bash
-from harness.sandbox import enforces, probe, why_no_namespaces
+from harness.sandbox import enforces, probe, tried, why_no_namespaces
 
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
 
@@ -50,6 +51,37 @@ print(asked(%d), asked(%d), direct(%d))
 sys.exit(3)
 """
 """A program that asks two ports through the proxy, and one beside it."""
+LEFT_RUNNING = r"""
+import os, sys
+from harness.plugins.agents.confined_run import run_confined
+from harness.plugins.agents.tickets import Ticket
+from harness.record import replace
+from harness.redaction.redactor import Redactor
+from harness.sandbox import Walls, probe, tried
+
+level, workspace, images = sys.argv[1:]
+abilities = replace(tried(replace(probe(), in_session=True)), in_session=True)
+if level != "namespaces":
+    abilities = replace(abilities, no_namespaces="left out", landlock=0 if level == "bubblewrap" else abilities.landlock)
+if level == "landlock":
+    abilities = replace(abilities, bubblewrap="")
+late = "mkdir -p .claude .vscode; echo x > .claude/settings.json; echo x > .vscode/tasks.json; touch .envrc"
+waits = f"cd {workspace}; trap : TERM; until test -e go; do sleep 0.02; done; {late}"
+command = f"(exec setsid bash -c '{waits}') >/dev/null 2>&1 & ({waits}) >/dev/null 2>&1 & sleep 0; echo begun"
+ticket = Ticket(
+    command=command,
+    cwd=workspace,
+    walls=Walls(write=(workspace,), network=False),
+    keeps_temporary=False,
+    good_seconds=600.0,
+    required=False,
+    watched=workspace,
+)
+end = run_confined(ticket, dict(os.environ), images, Redactor(()), abilities=abilities)
+open(f"{workspace}/go", "w").close()
+print(*end.notes, sep="\n", flush=True)
+"""
+"""A program that runs a command which leaves processes running, on a machine with one kind of walls."""
 WAITS = 'echo ready; read -r line; echo "got $line"'
 """A command that goes on when it is told to."""
 
@@ -397,16 +429,13 @@ def test_both_outputs_into_one_file_keep_their_order(hooked: Hooked, tmp_path: P
     assert (tmp_path / "both").read_text() == "".join(f"{word} {n}\n" for n in range(1, 10) for word in ("out", "err"))
 
 
-def test_output_of_a_background_process_is_masked_after_the_end_of_its_command(hooked: Hooked) -> None:
+def test_last_output_of_a_background_process_is_masked(hooked: Hooked) -> None:
     hooked.environment["DB_PASSWORD"] = PASSWORD
     (hooked.workspace / "settings").write_text(f"login {PASSWORD}\n")
-    waits = "until test -e go; do sleep 0.02; done"
-    with hooked.program.start(*hooked.words(f"touch made; ({waits}; cat settings) & printf begun")) as process:
-        assert process.stdout is not None
-        assert process.wait(timeout=300) == 0
-        assert os.read(process.stdout.fileno(), 100) == b"begun"  # though no word has ended
-        (hooked.workspace / "go").touch()
-        assert re.fullmatch(rb"login \[redacted:\S+\]\n", process.stdout.read())
+    ends = "trap 'cat settings; exit' TERM; echo ready > made; while :; do sleep 0.01; done"
+    done = hooked.run(f"touch made; ({ends}) & until test -s made; do sleep 0.01; done; printf begun")
+    assert done.code == 0
+    assert re.fullmatch(r"begunlogin \[redacted:\S+\]\n", done.out)
 
 
 def test_command_ends_when_nobody_reads_its_output(hooked: Hooked) -> None:
@@ -532,25 +561,59 @@ def test_writing_command_ends_with_us_and_all_that_it_started(hooked: Hooked) ->
     assert wait_until(lambda: not any(map(_is_running, running)))
 
 
-def test_background_process_survives_as_in_the_shell_of_the_agent(hooked: Hooked) -> None:
-    """If it has a namespace, that ends with it. So its number there is not that of this machine."""
+@all_rows(
+    "lacking",
+    {"namespaces": "namespaces", "bubblewrap": "bubblewrap", "Landlock alone": "landlock"},
+)
+def test_processes_left_running_end_with_the_command_before_protected_places_are_looked_at(
+    lacking: str, tmp_path: Path
+) -> None:
+    """The places did not exist, so nothing could protect them, and the processes are in no session of the command."""
+    if lacking == "namespaces" and why_no_namespaces(probe()):
+        pytest.skip("commands get no namespaces here")
+    if lacking == "bubblewrap" and not tried(probe()).bubblewrap:
+        pytest.skip("bubblewrap does not work here")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_RUNNING, lacking, str(workspace), str(tmp_path / "images")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout.splitlines()[0] == "begun"
+    (note,) = done.stdout.splitlines()[1:]
+    assert re.search(r"\[(\d+) background processes? (was|were) still running", note), note
+    assert not running_with(str(tmp_path).encode())
+    assert not [*workspace.glob(".claude/*"), *workspace.glob(".vscode/*"), *workspace.glob(".envrc")]
+
+
+def test_the_agent_is_told_of_background_processes_that_ended_with_their_command(hooked: Hooked) -> None:
     seconds = 1_000_000 + os.getpid()
-    done = hooked.run(f"touch made; sleep {seconds} > /dev/null 2>&1 < /dev/null & echo")
-    assert done.code == 0
-    numbers: list[int] = []
+    done = hooked.run(f"touch made; sleep {seconds} > /dev/null 2>&1 < /dev/null & echo begun")
+    assert (done.code, done.out) == (0, "begun\n")
+    assert not running_with(b"sleep\0%d\0" % seconds)
+    (line,) = done.err.splitlines()
+    assert "1 background process was still running and has been ended: sleep" in line
+    (outcome,) = [record for record in hooked.records() if record["kind"] == "outcome"]
+    assert outcome["extra"] == {"jobs_ended": 1}
 
-    def is_found() -> bool:
-        paths = Path("/proc").glob("[0-9]*/cmdline")
-        numbers[:] = [int(path.parent.name) for path in paths if _runs(path, b"sleep\0%d\0" % seconds)]
-        return bool(numbers)
 
-    assert wait_until(is_found)  # the shell may end before it
-    (number,) = numbers
-    parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
-    is_kept = Path(f"/proc/{parent}/comm").read_text() == "harness-keeper\n"
-    os.kill(number, signal.SIGKILL)
-    assert wait_until(lambda: not _is_running(number) and not (is_kept and _is_running(parent)))
-    assert is_kept == (why_no_namespaces(probe()) == "")
+def test_a_late_write_to_the_settings_of_the_agent_never_comes(hooked: Hooked) -> None:
+    policy = hooked.workspace.parent / "p.toml"
+    policy.write_text('version = 1\nextends = ["workspace"]\n')
+    (hooked.workspace / "late.py").write_text(
+        "import os, time\n"
+        "while not os.path.exists('go'):\n    time.sleep(0.01)\n"
+        "os.mkdir('.claude')\nopen('.claude/settings.json', 'w')\nopen('.envrc', 'w')\n"
+    )
+    line = "(python3 late.py) >/dev/null 2>&1 & echo bg"
+    done = hooked.exec(exec_words(hooked.hook(hooked.event(command=line), "--policy", str(policy))))
+    (hooked.workspace / "go").touch()
+    assert (done.code, done.out) == (0, "bg\n")
+    assert "1 background process was still running" in done.err or "2 background processes" in done.err
+    assert not [*hooked.workspace.glob(".claude"), *hooked.workspace.glob(".envrc")]
 
 
 def test_keys_reach_a_writing_command(hooked: Hooked) -> None:
@@ -571,11 +634,16 @@ def _children(number: int) -> list[int]:
     return sorted(procfs.children(number))
 
 
-def _runs(path: Path, arguments: bytes) -> bool:
+def running_with(words: bytes) -> list[int]:
+    """Return the numbers of the processes whose command line has these words."""
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if words in _content(path)]
+
+
+def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes() == arguments
+        return path.read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def _is_running(number: int) -> bool:

@@ -1,0 +1,114 @@
+"""The processes that a confined command leaves running. They end with it: later, protected places are not compared."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+
+from harness.process import procfs
+from harness.process.hardening import adopt_orphans
+from harness.process.procfs import Process
+from harness.system import HAS_PROC
+from harness.text.visible import visible_line
+
+_QUIET_LOOKS = 2
+"""Number of consecutive looks without a process before the end, since a process may start another as it exits."""
+MOST_NAMED = 5
+"""Maximum number of processes named to the agent."""
+
+
+class LeftRunning:
+    """The processes below this one that did not exist before its command. A system without `/proc` does not show them."""
+
+    def __init__(self) -> None:
+        """Note the processes before the command, and become the parent of the command's orphans."""
+        adopt_orphans()
+        self._before = {(process.pid, process.started) for process in _descendants()}
+
+    def end(self, kept_numbers: Collection[int]) -> tuple[int, tuple[str, ...]]:
+        """End the processes but for the numbers `kept_numbers`, first by SIGTERM. The first process of the command has ended.
+
+        Return their number, and sentences for the agent.
+        """
+        if not HAS_PROC or not self._running(kept_numbers, 0.0):
+            return 0, ()
+        import signal
+
+        from harness.process.command import STANDARD_PACE  # late: most commands leave nothing running
+        from harness.process.survivors import send
+
+        names: dict[tuple[int, int], str] = {}
+        running = self._running(kept_numbers, STANDARD_PACE.settle_seconds)
+        for number, seconds in (
+            (signal.SIGTERM, STANDARD_PACE.term_seconds),
+            *((signal.SIGKILL, 0.01) for _ in range(int(STANDARD_PACE.kill_seconds / 0.01))),
+        ):
+            if not running:
+                break
+            names |= {(process.pid, process.started): process.name for process in running}
+            send(running, number, signal.SIGCONT)
+            running = self._running(kept_numbers, seconds)
+        alive = {(process.pid, process.started) for process in running}
+        names_of_ended = [name for process, name in names.items() if process not in alive]
+        return len(names_of_ended), tuple(_notes(names_of_ended, [process.name for process in running]))
+
+    def _running(self, kept_numbers: Collection[int], seconds: float) -> list[Process]:
+        """Return the processes that still run after at most `seconds`. Reap the ended orphans."""
+        deadline = time.monotonic() + seconds
+        quiet = 0
+        while True:
+            has_reaped = _reap()
+            running = [
+                process
+                for process in _descendants()
+                if not process.has_ended
+                and process.pid not in kept_numbers
+                and (process.pid, process.started) not in self._before
+            ]
+            quiet = 0 if running or has_reaped else quiet + 1
+            if quiet == _QUIET_LOOKS or (running and time.monotonic() >= deadline):
+                return running
+            if running:
+                time.sleep(0.005)
+
+
+def _descendants() -> list[Process]:
+    this = procfs.process(os.getpid())
+    return procfs.family([this])[1:] if this is not None else []
+
+
+def _reap() -> bool:
+    """Reap the ended children of this process. Return whether there was one."""
+    has_reaped = False
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            has_reaped = True
+    except ChildProcessError:
+        pass
+    return has_reaped
+
+
+def _notes(names_of_ended: list[str], names_of_alive: list[str]) -> list[str]:
+    notes = []
+    if names_of_ended:
+        subject = (
+            "1 background process was"
+            if len(names_of_ended) == 1
+            else f"{len(names_of_ended)} background processes were"
+        )
+        have = "has" if len(names_of_ended) == 1 else "have"
+        notes.append(
+            f"[{subject} still running and {have} been ended: {_names(names_of_ended)}. To run a server, use your own tool's "
+            "background option instead of `&`]"
+        )
+    if names_of_alive:
+        notes.append(
+            f"[{len(names_of_alive)} of its processes could not be killed, and may still be running: {_names(names_of_alive)}]"
+        )
+    return notes
+
+
+def _names(names: list[str]) -> str:
+    listing = ", ".join(visible_line(name) for name in names[:MOST_NAMED])
+    return listing if len(names) <= MOST_NAMED else f"{listing} and {len(names) - MOST_NAMED} more"
