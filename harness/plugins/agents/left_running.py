@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Collection
 
 from harness.process import procfs
 from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
+from harness.process.survivors import QUIET_LOOKS, send
 from harness.system import HAS_PROC
 from harness.text.visible import visible_line
 
-_QUIET_LOOKS = 2
-"""Number of consecutive looks without a process before the end, since a process may start another as it exits."""
+_SETTLE_SECONDS, _TERM_SECONDS, _KILL_SECONDS = 0.15, 0.25, 2.0
+"""Seconds for the processes to exit by themselves, those after SIGTERM, and those of repeated SIGKILL (command.Pace)."""
+_STEP_SECONDS = 0.01
 MOST_NAMED = 5
 """Maximum number of processes named to the agent."""
 
@@ -33,16 +36,11 @@ class LeftRunning:
         """
         if not HAS_PROC or not self._running(kept_numbers, 0.0):
             return 0, ()
-        import signal
-
-        from harness.process.command import STANDARD_PACE  # late: most commands leave nothing running
-        from harness.process.survivors import send
-
         names: dict[tuple[int, int], str] = {}
-        running = self._running(kept_numbers, STANDARD_PACE.settle_seconds)
+        running = self._running(kept_numbers, _SETTLE_SECONDS)
         for number, seconds in (
-            (signal.SIGTERM, STANDARD_PACE.term_seconds),
-            *((signal.SIGKILL, 0.01) for _ in range(int(STANDARD_PACE.kill_seconds / 0.01))),
+            (signal.SIGTERM, _TERM_SECONDS),
+            *((signal.SIGKILL, _STEP_SECONDS) for _ in range(int(_KILL_SECONDS / _STEP_SECONDS))),
         ):
             if not running:
                 break
@@ -67,7 +65,7 @@ class LeftRunning:
                 and (process.pid, process.started) not in self._before
             ]
             quiet = 0 if running or has_reaped else quiet + 1
-            if quiet == _QUIET_LOOKS or (running and time.monotonic() >= deadline):
+            if quiet == QUIET_LOOKS or (running and time.monotonic() >= deadline):
                 return running
             if running:
                 time.sleep(0.005)
