@@ -410,6 +410,17 @@ def test_only_the_gate_makes_permits_and_redeems_them() -> None:
     }
 
 
+def test_no_search_for_a_first_match_can_end_a_judgement() -> None:
+    """`next` without a default raises StopIteration, which a surrounding `all(map(...))` takes for its own end: true."""
+    everywhere(
+        f"{module}:{node.lineno}: next() without a default"
+        for module, tree in sources().items()
+        if room_of(module) in ("text", "programs", "shell", "policy", "gate")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _called(node) == "next" and len(node.args) == 1
+    )
+
+
 def test_only_the_gate_calls_the_body_of_a_tool() -> None:
     """Whatever the tool's origin: one that ships, a script, a server's. That `run` is `run_for` without a time is its own."""
     callers = {

@@ -48,7 +48,7 @@ class ToolRegistry:
     @property
     def workspace(self) -> str:
         """Absolute path of the folder that the tools work in. Empty if the tools name no folder, or more than one."""
-        return next(iter(self._roots)) if len(self._roots) == 1 else ""
+        return "".join(self._roots) if len(self._roots) == 1 else ""
 
     @property
     def level(self) -> str:

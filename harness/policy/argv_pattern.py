@@ -122,7 +122,9 @@ class ArgvPattern(Record):
         if leading is None:
             name = argv[1].partition("=")[0]
             return f'list it in `options` ("{name}", or "{name}=*" if it takes a value)'
-        option = next(option for option in leading if not self._allows(option))
+        option = next((option for option in leading if not self._allows(option)), None)
+        if option is None:
+            return "no word follows the options"
         if option.is_shared:
             return f"list {option.name!r} in `flags`"
         value = "" if option.value is None else "=*"

@@ -87,7 +87,7 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
         if isinstance(choice, GrantChoice) and all(choice.patterns != other.patterns for other in choices):
             choices.append(choice)
     if not choices:
-        return next(problem for problem in results if isinstance(problem, str))
+        return next((problem for problem in results if isinstance(problem, str)), "")
     has_program = any(pattern.program for choice in choices for pattern in choice.patterns)
     if has_program or not any(isinstance(verdict.facets[place].facet, Command) for place in asking):
         return Offer(choices=tuple(choices))
@@ -135,7 +135,7 @@ class _Question:
             problems[place] = "a part of the call needs approval each time"
             del patterns[place]
         granted = tuple(dict.fromkeys(patterns.values()))
-        after = self._judged_with(granted) if granted else next(iter(problems.values()))
+        after = self._judged_with(granted) if granted else next(iter(problems.values()), "")
         if isinstance(after, str):
             return after
         if unsound := self._unsound(after, patterns.keys()):

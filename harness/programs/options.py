@@ -324,7 +324,7 @@ class _Reading:
             if entry.role is not None and option.value is not None:
                 self.apply(entry.role, option.value, f"{option.name} ", operand=False)
         if "gap" in self.marks:
-            name = next(g.name for g in self.parsed.options if "gap" in self.table[g.name].marks)
+            name = next((g.name for g in self.parsed.options if "gap" in self.table[g.name].marks), "an option")
             self.gap = self.gap or f"its model does not vouch for {name}"
         for mark in self.marks:
             if mark in _ACTS:

@@ -51,9 +51,8 @@ class Fields:
                     return f"has the unknown field {cut!r}{nearest(cut, self._checks)}"
             elif problem := check(item):
                 return f"{name}: {problem}"
-        if self._required.keys() <= value.keys():
-            return ""
-        return f"lacks the field {next(name for name in self._required if name not in value)}"
+        missing = next((name for name in self._required if name not in value), None)
+        return "" if missing is None else f"lacks the field {missing}"
 
     def read(self, table: Mapping[str, object]) -> dict[str, Any]:
         """Return the fields of a table, to make a record of: lists as tuples. Raises ValueError with the first problem."""
