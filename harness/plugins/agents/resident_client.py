@@ -10,14 +10,19 @@ which takes as long to import as the resident takes to answer.
 import _socket
 import posix
 import sys
+import time
 
 GREETING_SECONDS = 3.0
 """Maximum seconds until the resident greets. Then the caller decides the event itself."""
+SILENT_SECONDS = 25.0
+"""Maximum seconds without an answer: more than a decision takes (20), and less than the least patient agent waits (30)."""
 ANSWER_SECONDS = 580.0
-"""Maximum seconds until the end of the resident's process: more than that takes, and less than an agent waits (600)."""
+"""Same limit with the time that the resident's process waits for a person, as it says. Agents wait 600 seconds."""
 COMMANDS = ("install", "check", "status", "run", "uninstall")
 """Words after `hook` that begin a command of a user, not an event of an agent."""
 GREETING = b"+"
+WAITS, WORKS = b"\xff", b"\xfe"
+"""Words of the resident's process instead of an exit code: it begins to wait for a person, and it goes on."""
 NUMBER = 8
 """Bytes of a number in a request."""
 MOST_PATH = 95
@@ -44,6 +49,7 @@ def exit_code(
     environment: dict[bytes, bytes],
     *,
     greeting_seconds: float = GREETING_SECONDS,
+    silent_seconds: float = SILENT_SECONDS,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> int | None:
     """Have the resident answer the event on stdin, and return the exit code. Start the resident if there is none.
@@ -73,12 +79,24 @@ def exit_code(
     except OSError:
         return None
     try:
-        link.settimeout(answer_seconds)
+        link.settimeout(silent_seconds)
         _send(link, words, environment)
-        code = link.recv(1)
+        code = _answer(link, silent_seconds, answer_seconds)
     except BaseException as error:  # noqa: BLE001 - the resident may have decided already
         return _refuse(f"{type(error).__name__}: {error}")
     return code[0] if code else _refuse("its process ended")
+
+
+def _answer(link: "_socket.socket", silent_seconds: float, answer_seconds: float) -> bytes:
+    """Return the exit code, or nothing at the end of the connection. Raises TimeoutError."""
+    end = time.monotonic() + answer_seconds
+    seconds = silent_seconds
+    while True:
+        link.settimeout(max(min(seconds, end - time.monotonic()), 0.001))
+        word = link.recv(1)
+        if word not in (WAITS, WORKS):
+            return word
+        seconds = answer_seconds if word == WAITS else silent_seconds
 
 
 def surroundings(process: str) -> tuple[object, ...] | None:

@@ -30,7 +30,7 @@ from rows import all_rows
 from harness import shipped
 from harness.plugins.agents.commands.resident import MOST_IDLE
 from harness.plugins.agents.guarded_agent import HookAnswer
-from harness.plugins.agents.resident_client import COMMANDS, GREETING, socket_path, surroundings
+from harness.plugins.agents.resident_client import COMMANDS, GREETING, NUMBER, WAITS, WORKS, socket_path, surroundings
 from harness.sandbox import probe, why_no_namespaces
 
 pytestmark = pytest.mark.skipif(
@@ -495,6 +495,39 @@ def test_event_process_that_is_killed_refuses_its_call_alone(residing: Residing)
     assert (answer.done.code, answer.by_resident, residing.pid) == (0, True, pid)
 
 
+def test_stopped_event_process_is_replaced(residing: Residing) -> None:
+    pid = residing.settle()
+    assert residing.ask(residing.event(use_id="c2")).by_resident
+    (stopped,) = children(pid)
+    os.kill(stopped, signal.SIGSTOP)
+    until(lambda: surroundings(str(stopped)) is None)
+    answer = residing.ask(residing.event(use_id="c3"))
+    assert (answer.done.code, answer.by_resident) == (0, True)
+    assert stopped not in children(pid)
+
+
+def test_event_that_waits_says_so_to_its_client(residing: Residing) -> None:
+    residing.settle()
+    fields = [b"18", b"2", b"hook", b"claude", *(b"%b=%b" % pair for pair in residing.raw_environment.items())]
+    body = b"\0".join(fields)
+    with held(residing), socket.socket(socket.AF_UNIX) as link, ExitStack() as opened:
+        reads, writes = os.pipe()
+        os.write(writes, residing.event(use_id="c2"))
+        os.close(writes)
+        null = opened.enter_context(open(os.devnull, "r+b"))
+        streams = [opened.enter_context(open(reads, "rb")).fileno(), null.fileno(), null.fileno()]
+        folder = os.open(residing.workspace, os.O_PATH)
+        link.settimeout(LONGEST)
+        link.connect(str(residing.socket))
+        assert link.recv(1) == GREETING
+        socket.send_fds(link, [len(body).to_bytes(NUMBER, "big") + body], [*streams, folder])
+        os.close(folder)
+        assert link.recv(1) == WAITS
+        link_after = link.dup()
+    with link_after:
+        assert [link_after.recv(1) for _ in range(2)] == [WORKS, b"\0"]
+
+
 def test_event_process_ends_with_its_client(residing: Residing) -> None:
     pid = residing.settle()
     with held(residing):
@@ -534,7 +567,7 @@ import os, sys
 sys.path.append(sys.argv[1])
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.plugins.agents.resident_client import exit_code
-code = exit_code(["hook", "claude"], os.environb, greeting_seconds=float(sys.argv[2]), answer_seconds=float(sys.argv[2]))
+code = exit_code(["hook", "claude"], os.environb, greeting_seconds=float(sys.argv[2]), silent_seconds=float(sys.argv[2]))
 os._exit(99 if code is None else code)
 """
 NOT_ANSWERED = 99
@@ -549,12 +582,15 @@ NOT_ANSWERED = 99
         "its end instead of an answer": ((GREETING, b""), "300", 2),
         "nothing after the greeting": ((GREETING,), "0.2", 2),
         "that it may": ((GREETING, b"\0"), "300", 0),
+        "that it waits, and that it may": ((GREETING + WAITS, None, b"\0"), "0.2", 0),
+        "that it waits and goes on, and nothing more": ((GREETING + WAITS, None, WORKS), "0.2", 2),
     },
     anew={"residing": new_residing},
 )
 def test_client_refuses_whatever_fails_after_the_greeting(
-    says: tuple[bytes, ...], seconds: str, code: int, residing: Residing
+    says: tuple[bytes | None, ...], seconds: str, code: int, residing: Residing
 ) -> None:
+    """`None` is a wait of more than `seconds`."""
     here = surroundings("self")
     assert here is not None
     path = socket_path(residing.raw_environment, here)
@@ -572,8 +608,11 @@ def test_client_refuses_whatever_fails_after_the_greeting(
         link, _ = listener.accept()
         with link:
             for data in says:
+                if data is None:
+                    time.sleep(2 * float(seconds))
+                    continue
                 link.sendall(data)
-                if data == GREETING:
+                if data.startswith(GREETING):
                     assert link.recv(1 << 16)
             if b"" in says:
                 link.shutdown(socket.SHUT_RDWR)

@@ -47,11 +47,21 @@ HOOK_USAGE = "harness hook AGENT [--policy FILE ...]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
 
 
+def _ignore_wait(is_waiting: bool) -> None:
+    """Do nothing."""
+
+
 class HookTime:
     """The time limit of a hook. The timer of the process (setitimer(2)) sends SIGALRM when the time is over."""
 
-    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Start the timer; `monotonic` is a clock in seconds."""
+    def __init__(
+        self,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_wait: Callable[[bool], None] = _ignore_wait,
+    ) -> None:
+        """Start the timer; `monotonic` is a clock in seconds. `on_wait` is called when a wait begins and ends."""
+        self._on_wait = on_wait
         self._monotonic = monotonic
         self._end = monotonic() + MOST_SECONDS
         self._set(OWN_SECONDS)
@@ -61,9 +71,11 @@ class HookTime:
         """Stop the clock of our own work during a wait. The total limit still applies."""
         remaining, _ = signal.getitimer(signal.ITIMER_REAL)
         self._set(MOST_SECONDS)
+        self._on_wait(True)
         try:
             yield
         finally:
+            self._on_wait(False)
             self._set(max(remaining, LEAST_SECONDS))
 
     def _set(self, seconds: float) -> None:
@@ -82,12 +94,17 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
 
 
 def answer_event(
-    words: Sequence[str], environment: Mapping[str, str], *, process: int = 0, has_stdout: bool = True
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    process: int = 0,
+    has_stdout: bool = True,
+    on_wait: Callable[[bool], None] = _ignore_wait,
 ) -> int | None:
     """Answer the event on stdin, and return the exit code. `None` if `words`, after the program, name no agent.
 
     `process` is the process that the agent started, if another one answers for it. An event that takes too long ends
-    this process.
+    this process. `on_wait` is called when a wait for a person begins and ends.
     """
     from harness.plugins.agents.guarded_agent import AGENTS, agent_named, refusal
 
@@ -102,7 +119,7 @@ def answer_event(
             os._exit(_write(fail(f"{REFUSES}: it took longer than it may")))
 
         signal.signal(signal.SIGALRM, leave_too_late)
-        hook_time = HookTime()
+        hook_time = HookTime(on_wait=on_wait)
         if not has_stdout:
             raise UsageError("stdout is closed")  # noqa: TRY301 - every error is reported below
         reply = _answer(agent, words[2:], environment, hook_time, process)

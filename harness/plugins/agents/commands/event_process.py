@@ -14,11 +14,13 @@ import sys
 import time
 from collections.abc import MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 from harness.errors import UsageError
 from harness.plugins.agents.commands import each_call
-from harness.plugins.agents.resident_client import NUMBER, peer_credentials
+from harness.plugins.agents.resident_client import NUMBER, WAITS, WORKS, peer_credentials
+from harness.process import procfs
 from harness.process.hardening import end_with_parent
 
 REQUEST_SECONDS = 20.0
@@ -66,6 +68,12 @@ class EventProcess:
             self.link = None
         return waits
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal or a debugger stopped the process, or it has ended."""
+        process = procfs.process(self._pid)
+        return process is None or process.state in "TtZX"
+
     def kill(self) -> None:
         """Kill the process, which `end` has not reaped."""
         os.kill(self._pid, signal.SIGKILL)
@@ -93,9 +101,9 @@ def serve(control: socket.socket, parent: int, environment: MutableMapping[str, 
             _, descriptors, _, _ = socket.recv_fds(control, 1, 1, socket.MSG_CMSG_CLOEXEC)
             if not descriptors:
                 os._exit(0)
-            with socket.socket(fileno=descriptors[0]) as link:
-                words, theirs = _take_over(link)
-                client, _ = peer_credentials(link)
+            link = socket.socket(fileno=descriptors[0])
+            words, theirs = _take_over(link)
+            client, _ = peer_credentials(link)
             if variables is None:
                 variables = theirs
                 environment.clear()
@@ -104,7 +112,8 @@ def serve(control: socket.socket, parent: int, environment: MutableMapping[str, 
             elif variables != theirs:
                 raise UsageError("the event has another environment")  # noqa: TRY301 - every error is reported below
             sys.argv[1:] = words
-            code = each_call.answer_event(words, environment, process=client)
+            code = each_call.answer_event(words, environment, process=client, on_wait=partial(_tell, link))
+            link.close()
             if code is None:
                 raise UsageError("no such agent")  # noqa: TRY301 - every error is reported below
             _leave_surroundings()
@@ -136,6 +145,12 @@ def _take_over(link: socket.socket) -> tuple[list[str], dict[str, str]]:
         name, _, value = variable.partition("=")
         variables[name] = value
     return fields[: int(count)], variables
+
+
+def _tell(link: socket.socket, is_waiting: bool) -> None:
+    """Tell a client that its event waits for a person, or that it does not any more."""
+    with suppress(OSError):  # the resident ends this process with its client
+        link.send(WAITS if is_waiting else WORKS)
 
 
 def _leave_surroundings() -> None:

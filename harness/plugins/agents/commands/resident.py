@@ -165,6 +165,9 @@ class Resident:
         ):
             link.close()
             return True
+        for stopped in [process for process in self._idle if process.key == key and process.is_stopped]:
+            self._idle.remove(stopped)
+            self._remove(stopped)
         process = next((process for process in reversed(self._idle) if process.key == key), None)
         if process is None:
             process = self._fork(key, link)
@@ -209,10 +212,13 @@ class Resident:
         else:
             self._forget(process)
         if len(self._idle) > MOST_IDLE:
-            oldest = self._idle.pop(0)
-            oldest.kill()
-            oldest.end()
-            self._forget(oldest)
+            self._remove(self._idle.pop(0))
+
+    def _remove(self, process: EventProcess) -> None:
+        """Kill a process that answers no event."""
+        process.kill()
+        process.end()
+        self._forget(process)
 
     def _forget(self, process: EventProcess) -> None:
         self._poll.unregister(process.control)
