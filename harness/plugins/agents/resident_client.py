@@ -88,7 +88,7 @@ def exit_code(
 
 
 def _answer(link: "_socket.socket", silent_seconds: float, answer_seconds: float) -> bytes:
-    """Return the exit code, or nothing at the end of the connection. Raises TimeoutError."""
+    """Return the exit code; empty at the end of the connection. Raises TimeoutError."""
     end = time.monotonic() + answer_seconds
     seconds = silent_seconds
     while True:
