@@ -44,7 +44,7 @@ def agent_tool(gate: GatedTools, spec: ToolSpec) -> Tool[None]:
             raise Halted(gate.halted)
         return result.content
 
-    return Tool.from_schema(call, spec.name, spec.description, dict(spec.parameters), takes_ctx=True)
+    return Tool.from_schema(call, spec.name, spec.description, dict(spec.parameters), takes_ctx=True, sequential=True)
 
 
 def work(gate: GatedTools, prompt: str) -> str:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
 
+SOURCES = ("person", "client", "approver", "script", "nobody")
+"""Possible sources of an answer."""
+_BY_NOBODY = (Answer.NOBODY, Answer.STOP)
+"""Answers that need no source."""
+
+
 class Approval(Record):
     """An answer, its source, and the words given with it."""
 
@@ -50,10 +56,13 @@ class Approval(Record):
         answer: object = self.answer
         scope: object = self.scope
         is_known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
-        is_known = is_known and (self.days is None or self.days > 0)
+        is_known = is_known and self.by in SOURCES and (self.by != "nobody" or answer in _BY_NOBODY)
+        is_known = is_known and isinstance(self.may_retry, bool)
+        days: object = self.days
+        is_known = is_known and (days is None or (isinstance(days, int) and days > 0))
         openings: tuple[object, ...] = self.opens
         is_known = is_known and all(isinstance(opening, Opening) for opening in openings)
-        return is_known and all(isinstance(text, str) for text in (self.by, self.who, self.words, self.arguments))
+        return is_known and all(isinstance(text, str) for text in (self.who, self.words, self.arguments))
 
     @property
     def whose(self) -> str:

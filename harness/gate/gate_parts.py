@@ -1,8 +1,9 @@
-"""Checks of the parts that a caller passes to a gate, so that a wrong one is named in a sentence."""
+"""Checks of what a caller passes to a gate, so that a wrong type is named in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
@@ -50,8 +51,26 @@ def check_model(model: object) -> None:
         )
 
 
+def check_text(name: str, value: object) -> None:
+    """Raise TypeError unless the argument `name` is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {_type_name(value)}")
+
+
+def arguments_text(arguments: object) -> str:
+    """Return the arguments of a call as JSON text. Raises TypeError if they are none."""
+    if isinstance(arguments, str):
+        return arguments
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"arguments must be a mapping or JSON text, not {_type_name(arguments)}")
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
 def _type_name(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
 def _call(name: str, value: object, example: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from _thread import RLock
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -12,7 +11,7 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.gate.approval import Approver
 from harness.gate.gate import Gate
-from harness.gate.gate_parts import check_gate_parts, check_tools
+from harness.gate.gate_parts import arguments_text, check_gate_parts, check_text, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import PendingCall
 from harness.gate.registry import ToolRegistry
@@ -20,7 +19,7 @@ from harness.gate.session_records import record_begin, record_end, session_facts
 from harness.gate.tool import LimitedTool, Tool
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
-from harness.log.action_log import ActionLog
+from harness.log.action_log import BEGIN_FIRST, ActionLog
 from harness.messages import ResultStatus, StopReason, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.policy import Policy
@@ -77,6 +76,7 @@ class GatedTools:
         self._turn = RLock()
         """The lock for calls: an agent may call from several threads, and each call waits for the one before."""
         self._session = log.session
+        self._is_open = False
         self._refusals = 0
         self._halted: tuple[StopReason, str] | None = None
 
@@ -87,6 +87,8 @@ class GatedTools:
         The gate shuts after a hard block, after a person stopped the turn, at the limit of refusals, after `stop`, and
         after a fault of the gate or the log. It stays shut.
         """
+        if self._halted is None and self._is_open:
+            return self._log.fault
         return "" if self._halted is None else self._halted[1]
 
     @property
@@ -95,26 +97,38 @@ class GatedTools:
         return self._gate.tools.offered(self._gate.policy)
 
     def __enter__(self) -> Self:
-        """Begin the session. Raises LogError if it cannot be recorded."""
-        self._session = self._log.begin_session()
-        record_begin(self._log, self._gate, session_facts(self._gate, self._facts))
+        """Begin the session. Raises LogError if it cannot be recorded, or if another one of the log is open."""
+        self._session = record_begin(self._log, self._gate, session_facts(self._gate, self._facts))
+        self._is_open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the session. The log stays open. Raises LogError, unless another exception leaves the block."""
+        """End the session. The log stays open. A call of another thread is stopped, and its end is waited for.
+
+        Raises LogError, unless another exception leaves the block.
+        """
+        if not self._turn.acquire(blocking=False):
+            self.stop()
+            self._turn.acquire()
+        try:
+            self._end(kind)
+        except LogError:
+            if error is None:
+                raise
+        finally:
+            self._is_open = False
+            self._turn.release()
+
+    def _end(self, kind: type[BaseException] | None) -> None:
         stop, detail = self._halted or (StopReason.COMPLETED, "")
         if self._halted is None and kind is not None:
             stop = StopReason.INTERNAL_ERROR if issubclass(kind, Exception) else StopReason.INTERRUPTED
             detail = f"the block ended with {kind.__name__}"
-        try:
-            self._log.session = self._session
-            self._gate.end_open_calls("the session ended")
-            record_end(self._log, stop, detail)
-        except LogError:
-            if error is None:
-                raise
+        self._log.session = self._session
+        self._gate.end_open_calls("the session ended")
+        record_end(self._log, stop, detail)
 
     def call(self, name: str, arguments: Mapping[str, JsonValue] | str, *, call_id: str = "") -> ToolResult:
         """Judge a call, ask if the policy says so, run it if it may run, and return its result.
@@ -123,10 +137,15 @@ class GatedTools:
         reads `content` of the result, also of a call that was refused, failed or is invalid. After a hard block no call
         runs (see `halted`).
 
-        Raises GateError, LogError and WorkspaceError. Then the gate is shut too.
+        Raises GateError, LogError and WorkspaceError. Then the gate is shut too. Raises TypeError, before anything is
+        recorded, for an argument of a wrong type.
         """
-        text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
+        check_text("name", name)
+        check_text("call_id", call_id)
+        text = arguments_text(arguments)
         with self._turn:
+            if not self._is_open:
+                raise LogError(f"a call needs an open session: {BEGIN_FIRST}")
             self._log.session = self._session
             pending = self._gate.propose(ToolCall(id=call_id, name=name, arguments=text))
             if self._halted is not None:

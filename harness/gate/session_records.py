@@ -19,22 +19,30 @@ def session_facts(gate: Gate, facts: Mapping[str, JsonValue]) -> dict[str, JsonV
     return {**({"workspace": workspace} if workspace else {}), **facts}
 
 
-def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue]) -> None:
-    """Record the begin of the log's current session, with `fields`, versions, tools and policy. Raises LogError."""
-    log.append(
-        "session_started",
-        {
-            **fields,
-            "harness": __version__,
-            "python": sys.version.split()[0],
-            "tools": [spec.name for spec in gate.tools.offered(gate.policy)],
-            **policy_fields(gate.policy),
-            **({"dry_run": True} if gate.dry_run else {}),
-            "confinement": gate.tools.level,
-        },
-        sync=True,
-    )
+def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], own: set[str] | None = None) -> str:
+    """Begin a session, record that with `fields`, versions, tools and policy, and return its name.
+
+    `own` are the caller's sessions, which may be open. The name is added before the observers get the first record.
+    Raises LogError if it cannot be recorded, or if another session is open that this one does not belong to.
+    """
+    own = set() if own is None else own
+    begun: dict[str, JsonValue] = {
+        **fields,
+        "harness": __version__,
+        "python": sys.version.split()[0],
+        "tools": [*(spec.name for spec in gate.tools.offered(gate.policy))],
+        **policy_fields(gate.policy),
+        **({"dry_run": True} if gate.dry_run else {}),
+        "confinement": gate.tools.level,
+    }
+    with log.held():  # so that of two sessions that begin at once, the second finds the first
+        if "parent" not in fields:
+            log.check_free(own)
+        session = log.begin_session()
+        own.add(session)
+        log.append("session_started", begun, sync=True)
     gate.grants.record_kept()
+    return session
 
 
 def record_end(

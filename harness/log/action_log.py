@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from _thread import RLock, get_ident
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import JsonValue
@@ -161,6 +161,18 @@ class ActionLog:
         """Counts of the current session's calls: total, and number by decision, answer and status."""
         return self._ledger.counts(self.session)
 
+    @property
+    def fault(self) -> str:
+        """Reason why nothing can be appended. Empty while the log is usable."""
+        if self._descriptor < 0:
+            return f"the action log is closed: {self.path}"
+        return "" if self._is_usable else f"the action log is closed after an error: {self.path}"
+
+    def check_free(self, own: Collection[str]) -> None:
+        """Raise LogError if a session is open that is not in `own`, unless this thread writes a separate one."""
+        if get_ident() not in self._sessions and not set(self._ledger.open_sessions).issubset(own):
+            raise LogError(f"the action log has an open session: {self.path} (agents at once need one log for each)")
+
     def begin_session(self) -> str:
         """Start a new session for the following records, and return its name."""
         self.session = os.urandom(6).hex()
@@ -208,7 +220,7 @@ class ActionLog:
 
     def _appended(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool) -> LogRecord:
         if not self._is_usable:
-            raise LogError(f"the action log is closed after an error: {self.path}")
+            raise LogError(self.fault)
         if kind != "session_started" and not self._ledger.is_open(self.session):
             raise LogError(f"the action log refuses a {kind}, since no session is open: {self.path} ({BEGIN_FIRST})")
         # INVARIANT: from here until the state is updated, the log counts as broken. So any exception (also from a

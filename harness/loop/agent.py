@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -15,7 +16,7 @@ from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault
 from harness.gate.approval import Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
-from harness.gate.gate_parts import check_gate_parts, check_model, check_tools
+from harness.gate.gate_parts import check_gate_parts, check_model, check_text, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.records import policy_fields
@@ -147,6 +148,8 @@ class Agent:
         )
         self._checked = CheckedSessions(checks, check_answer, self.gate, self.interrupt)
         self._sessions: set[str] = set()
+        self._turn = allocate_lock()
+        """Held by a run, since an agent has one at a time."""
         self.run_now: Run | None = None
         """The current run, or the last one if none is active. `None` before the first."""
         if observers is not None:
@@ -209,8 +212,13 @@ class Agent:
 
         `carried` is a complete conversation to continue, without its system message (see transcript.rebuilt). `origin`
         describes its source: session, log, records, head, and `how` (resumed or forked).
-        Raises ValueError for an invalid conversation before anything is recorded, LogError, and SessionRefusedError.
+        Raises, before anything is recorded, ValueError for an invalid conversation, RuntimeError if the agent is running,
+        and LogError if the log has an open session of another agent. Raises also LogError and SessionRefusedError.
         """
+        with self._alone():
+            return self._start(carried, origin)
+
+    def _start(self, carried: Sequence[Message], origin: Mapping[str, JsonValue] | None) -> Session:
         if carried:
             History(self.system).splice(0, 0, carried)
         described: dict[str, JsonValue] = {
@@ -218,9 +226,8 @@ class Agent:
             "model": self.model.name,
         }
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
-        identity = self.log.begin_session()
-        self._sessions.add(identity)  # before the first record, which the observers get too
-        record_begin(self.log, self.gate, {**described, **begun_from, "system": self.system})
+        fields = {**described, **begun_from, "system": self.system}
+        identity = record_begin(self.log, self.gate, fields, self._sessions)
         session = Session(self.system, identity)
         refusal = self._checked.begin(session, described)
         if refusal:
@@ -363,12 +370,14 @@ class Agent:
         Without `session`, a new one is started (with `carried` and `origin`, see `start`) and ended. A `session` that is
         passed continues its conversation, and the caller ends it.
 
-        Raises ValueError, before anything begins, for a session that was ended. Other expected errors (provider, policy,
+        Raises, before anything begins, ValueError for a session that was ended, TypeError for a prompt that is not text,
+        and RuntimeError if the agent is running. Other expected errors (provider, policy,
         log, interrupt) become stop reasons. An unexpected exception passes through: a bug, or a KeyboardInterrupt that
         Python's own handler raises between two steps. Even then each call of the history has its result, and the
         observers receive exactly one end.
         """
-        with self._run_of(prompt, session, carried, origin, attachments) as run:
+        check_text("prompt", prompt)
+        with self._alone(), self._run_of(prompt, session, carried, origin, attachments) as run:
             run.interjection = interjection
             while run.end is None:
                 reply = self._reply(run)
@@ -435,6 +444,16 @@ class Agent:
         return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, limit=self.together)
 
     @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a second run until the end of the block. Raises RuntimeError if the agent is running."""
+        if not self._turn.acquire(blocking=False):
+            raise RuntimeError("the agent is running: make another one, with its own log, to run at once")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    @contextmanager
     def _run_of(
         self,
         prompt: str,
@@ -452,7 +471,7 @@ class Agent:
         run = self._new_run(session or Session(self.system, ""))
         try:
             with self._faults(run):
-                run.session = session or self.start(carried=carried, origin=origin)
+                run.session = session or self._start(carried, origin)
                 self.log.session = run.session.identity
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 self._give_notes(run)
@@ -466,6 +485,9 @@ class Agent:
             run.end = replace(run.result, text=redact(run.result.text), detail=redact(run.result.detail))
         except BaseException:
             run.end = replace(run.result, stop=StopReason.INTERNAL_ERROR, text="", detail=UNEXPECTED)
+            if session is None and run.session.identity and not run.session.ended:
+                with self._faults(run):  # so that the log can begin another session
+                    self.end(run.session, run.end)
             raise
         finally:
             if self._is_stopped:  # the request was for this run

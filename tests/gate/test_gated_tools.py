@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Barrier
 from typing import Any, cast
 
 import pytest
@@ -171,6 +172,111 @@ def test_a_log_holds_several_sessions(place: Place) -> None:
     assert place.end == ("completed", 2)
 
 
+def test_a_second_block_on_one_log_is_refused_before_it_writes(place: Place) -> None:
+    log = ActionLog.open(place.path)
+    tools = builtin_tools(Workspace(str(place.workspace)))
+    first, second = (GatedTools(tools=tools, policy=POLICY, approver=deny_all, log=log) for _ in range(2))
+    with first:
+        count = log.count
+        with pytest.raises(LogError, match="has an open session"), second:
+            pass
+        assert log.count == count
+        assert first.call("read_file", {"path": "a.txt"}).status is ResultStatus.OK
+    with second:
+        with pytest.raises(LogError, match="with GatedTools"):
+            first.call("read_file", {"path": "a.txt"})
+        assert second.call("read_file", {"path": "a.txt"}).status is ResultStatus.OK
+    log.close()
+    assert place.end == ("completed", 2)
+
+
+def test_of_blocks_of_several_threads_on_one_log_one_is_open_at_a_time(place: Place) -> None:
+    log = ActionLog.open(place.path)
+    at_once = Barrier(4)
+
+    def work(_: int) -> str:
+        tools = builtin_tools(Workspace(str(place.workspace)))
+        at_once.wait()
+        try:
+            with GatedTools(tools=tools, policy=POLICY, approver=deny_all, log=log) as gate:
+                return gate.call("read_file", {"path": "a.txt"}).status.value
+        except LogError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(4)))
+    log.close()
+    done = results.count("ok")
+    assert done >= 1
+    assert all(result == "ok" or "has an open session" in result for result in results)
+    assert place.end == ("completed", done)
+
+
+def test_leaving_the_block_stops_a_call_of_another_thread_and_keeps_its_outcome(place: Place, token: str) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with place.gate(ScriptedAnswers(["y"])) as gate:
+            running = pool.submit(gate.call, "bash", {"command": f"sleep {token}"})
+            assert wait_until(lambda: bool(alive(token)))
+        assert running.result(timeout=60).status is ResultStatus.INTERRUPTED
+    assert alive(token) == []
+    assert place.end == ("interrupted", 1)
+
+
+def test_a_closed_log_shuts_the_gate(place: Place) -> None:
+    log = ActionLog.open(place.path)
+    gate = GatedTools(tools=builtin_tools(Workspace(str(place.workspace))), policy=POLICY, approver=deny_all, log=log)
+    closed = f"the action log is closed: {place.path}"
+    gate.__enter__()
+    log.close()
+    assert gate.halted == closed
+    with pytest.raises(LogError, match=closed):
+        gate.__exit__(None, None, None)
+
+
+@all_rows(
+    ("name", "arguments", "call_id", "sentence"),
+    [
+        pytest.param("bash", {"command": "ls"}, 3, "call_id must be text, not an int", id="number"),
+        pytest.param("bash", {"command": "ls"}, None, "call_id must be text, not None", id="no ID"),
+        pytest.param(None, {}, "", "name must be text, not None", id="no name"),
+        pytest.param("bash", None, "", "arguments must be a mapping or JSON text, not None", id="no arguments"),
+        pytest.param("bash", ["ls"], "", "arguments must be a mapping or JSON text, not a list", id="list"),
+        pytest.param("bash", {"command": {"ls"}}, "", "not JSON serializable", id="set"),
+    ],
+)
+def test_an_invalid_call_is_a_sentence_and_writes_nothing(
+    name: Any, arguments: Any, call_id: Any, sentence: str, place: Place
+) -> None:
+    with place.gate() as gate:
+        with pytest.raises(TypeError, match=sentence):
+            gate.call(name, arguments, call_id=call_id)
+        assert gate.halted == ""
+    assert place.records("call_proposed") == []
+    assert place.end[0] == "completed"
+
+
+@all_rows(
+    "fields",
+    [
+        pytest.param({"by": "nobody"}, id="nobody"),
+        pytest.param({"by": "robot"}, id="unknown"),
+        pytest.param({"by": ""}, id="empty"),
+        pytest.param({"by": 3}, id="number"),
+        pytest.param({"by": ["person"]}, id="list"),
+        pytest.param({"by": "person", "days": "3"}, id="days"),
+        pytest.param({"by": "person", "may_retry": "no"}, id="may_retry"),
+    ],
+)
+def test_an_invalid_approval_runs_nothing(fields: dict[str, Any], place: Place) -> None:
+    def answer(action: Action, verdict: Verdict) -> Approval:
+        return Approval(answer=Answer.YES, **fields)
+
+    with place.gate(answer) as gate, pytest.raises(GateError, match="no valid Approval"):
+        gate.call("bash", {"command": "touch b.txt"})
+    assert not (place.workspace / "b.txt").exists()
+    assert place.end[0] == "gate_error"
+
+
 def test_a_call_outside_of_the_block_asks_nobody_and_leaves_a_whole_log(place: Place) -> None:
     approver = ScriptedAnswers(["y"])
     log = ActionLog.open(place.path)
@@ -199,7 +305,7 @@ def test_a_call_outside_of_the_block_asks_nobody_and_leaves_a_whole_log(place: P
             "approver", "y", "approver must be a function of an action and its verdict, not a str", id="approver"
         ),
         pytest.param("tools", ".", r"tools must be a sequence of tools, not a str: builtin_tools\(work", id="tools"),
-        pytest.param("tools", [5], "tools must be objects with `spec`, `prepare` and `run`, not a int", id="tool"),
+        pytest.param("tools", [5], "tools must be objects with `spec`, `prepare` and `run`, not an int", id="tool"),
         pytest.param("tools", [ToolRegistry], "not the class ToolRegistry; pass an object of it", id="class"),
         pytest.param("model", "gpt", r"model must be .* not a str: OpenAIChat\('gpt'\) makes one", id="model"),
     ],

@@ -120,6 +120,46 @@ def test_a_cancelled_task_waits_for_the_end_of_its_run(scene: Scene, token: str)
     assert (agent.run_now.result.stop, alive(token)) == (StopReason.INTERRUPTED, [])
 
 
+def test_an_agent_that_runs_refuses_a_second_run(scene: Scene, token: str) -> None:
+    agent = scene.playing(reply(bash(f"sleep {token}")), DONE)
+
+    async def program() -> StopReason:
+        running = asyncio.create_task(agent.run_async("wait"))
+        while not alive(token):
+            await asyncio.sleep(0.01)
+        with pytest.raises(RuntimeError, match="the agent is running: make another one"):
+            await agent.run_async("at once")
+        agent.stop()
+        return (await running).stop
+
+    assert asyncio.run(program()) is StopReason.INTERRUPTED
+    assert agent.run("go on").stop is StopReason.COMPLETED
+
+
+def test_a_second_agent_on_a_log_in_use_ends_before_it_writes(scene: Scene, token: str) -> None:
+    agent = scene.playing(reply(bash(f"sleep {token}")))
+    tools = builtin_tools(Workspace(str(scene.folder / "work")))
+    other = Agent(model=Playing([DONE]), tools=tools, policy=POLICY, approver=deny_all, log=scene.log)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(agent.run, "wait")
+        assert wait_until(lambda: bool(alive(token)))
+        count = scene.log.count
+        refused = other.run("at once")
+        assert (refused.stop, scene.log.count) == (StopReason.LOG_ERROR, count)
+        assert "has an open session" in refused.detail
+        agent.stop()
+        assert running.result(timeout=60).stop is StopReason.INTERRUPTED
+    assert other.run("now").stop is StopReason.COMPLETED
+
+
+def test_a_prompt_of_another_type_is_a_sentence(scene: Scene) -> None:
+    agent = scene.playing(DONE)
+    with pytest.raises(TypeError, match="prompt must be text, not None"):
+        agent.run(None)  # type: ignore[arg-type]
+    assert scene.log.count == 0
+    assert agent.run("one").stop is StopReason.COMPLETED
+
+
 def test_stop_between_two_runs_ends_the_next_one(scene: Scene) -> None:
     agent = scene.playing(DONE, DONE)
     assert agent.run("one").stop is StopReason.COMPLETED
