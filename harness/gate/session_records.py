@@ -26,7 +26,7 @@ def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], ow
     Raises LogError if it cannot be recorded, or if another session is open that this one does not belong to.
     """
     own = set() if own is None else own
-    begun: dict[str, JsonValue] = {
+    first_fields: dict[str, JsonValue] = {
         **fields,
         "harness": __version__,
         "python": sys.version.split()[0],
@@ -40,7 +40,7 @@ def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], ow
             log.check_free(own)
         session = log.begin_session()
         own.add(session)
-        log.append("session_started", begun, sync=True)
+        log.append("session_started", first_fields, sync=True)
     gate.grants.record_kept()
     return session
 
