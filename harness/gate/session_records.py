@@ -19,13 +19,13 @@ def session_facts(gate: Gate, facts: Mapping[str, JsonValue]) -> dict[str, JsonV
     return {**({"workspace": workspace} if workspace else {}), **facts}
 
 
-def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], own: set[str] | None = None) -> str:
+def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], sessions: set[str] | None = None) -> str:
     """Begin a session, record that with `fields`, versions, tools and policy, and return its name.
 
-    `own` are the caller's sessions, which may be open. The name is added before the observers get the first record.
+    `sessions` are those of the caller, which may be open. The name is added before the observers get the first record.
     Raises LogError if it cannot be recorded, or if another session is open that this one does not belong to.
     """
-    own = set() if own is None else own
+    sessions = set() if sessions is None else sessions
     first_fields: dict[str, JsonValue] = {
         **fields,
         "harness": __version__,
@@ -37,9 +37,9 @@ def record_begin(log: ActionLog, gate: Gate, fields: Mapping[str, JsonValue], ow
     }
     with log.held():  # so that of two sessions that begin at once, the second finds the first
         if "parent" not in fields:
-            log.check_free(own)
+            log.check_free(sessions)
         session = log.begin_session()
-        own.add(session)
+        sessions.add(session)
         log.append("session_started", first_fields, sync=True)
     gate.grants.record_kept()
     return session

@@ -168,9 +168,9 @@ class ActionLog:
             return f"the action log is closed: {self.path}"
         return "" if self._is_usable else f"the action log is closed after an error: {self.path}"
 
-    def check_free(self, own: Collection[str]) -> None:
-        """Raise LogError if a session is open that is not in `own`, unless this thread writes a separate one."""
-        if get_ident() not in self._sessions and not set(self._ledger.open_sessions).issubset(own):
+    def check_free(self, sessions: Collection[str]) -> None:
+        """Raise LogError if a session is open that is not in `sessions`, unless this thread writes a separate one."""
+        if get_ident() not in self._sessions and not set(self._ledger.open_sessions).issubset(sessions):
             raise LogError(f"the action log has an open session: {self.path} (agents at once need one log for each)")
 
     def begin_session(self) -> str:
