@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects, Facet, JsonValue, ToolUse, describe_facet
 from harness.log.vocabulary import MAX_LOGGED_PATHS, MOST_FACETS
+from harness.redaction.marks import masked_value
 
 if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
@@ -28,7 +29,7 @@ def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]
     asked_by = (f"asked by {action.asked_by}",) if action.asked_by else ()
     return {
         "tool": action.tool,
-        "arguments": {name: _masked(value, redact) for name, value in action.arguments.items()},
+        "arguments": {name: masked_value(value, redact) for name, value in action.arguments.items()},
         "summary": redact(action.summary),
         "preview": redact(action.preview),
         "shown_whole": action.shown_whole,
@@ -98,15 +99,3 @@ def effect_fields(effects: Effects) -> JsonValue:
     if effects.write is None and effects.named_paths:
         fields["named"] = list(effects.named_paths[:MAX_LOGGED_PATHS])
     return fields
-
-
-def _masked(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
-    match value:
-        case str():
-            return redact(value)
-        case Mapping():
-            return {redact(name): _masked(inner, redact) for name, inner in value.items()}
-        case list() | tuple():
-            return [_masked(inner, redact) for inner in value]
-        case _:
-            return value

@@ -16,6 +16,7 @@ from harness.model import ToolSpec
 from harness.policy.policy import Policy
 from harness.policy.walls_here import Undo, WallsHere
 from harness.record import Record, replace
+from harness.redaction.marks import masked_value
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
@@ -358,7 +359,7 @@ class Attempt:
             after_sha256=output.after_sha256,
             error_code=output.error_code,
             terminal=output.terminal,
-            extra={name: _redacted(value, redact) for name, value in output.extra.items()},
+            extra={name: masked_value(value, redact) for name, value in output.extra.items()},
             attachments=output.attachments,
         )
 
@@ -374,18 +375,6 @@ def _checked(extra: object) -> dict[str, JsonValue]:
     if problem := extra_problem(facts):
         raise TypeError(f"its extra facts: {problem}")
     return facts
-
-
-def _redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
-    match value:
-        case str():
-            return redact(value)
-        case list():
-            return [_redacted(item, redact) for item in value]
-        case dict():
-            return {name: _redacted(item, redact) for name, item in value.items()}
-        case _:
-            return value
 
 
 def said_by(error: BaseException) -> str:

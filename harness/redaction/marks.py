@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
@@ -20,6 +20,19 @@ class Span(Record):
     rule: str
     plain: str
     """The secret without its encoding; the mark is computed from it."""
+
+
+def masked_value(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    """Return a JSON value with `redact` applied to all of its texts and names."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return {redact(name): masked_value(inner, redact) for name, inner in value.items()}
+        case list() | tuple():
+            return [masked_value(inner, redact) for inner in value]
+        case _:
+            return value
 
 
 def is_redacted(text: str) -> bool:

@@ -34,6 +34,8 @@ class LoginServer:
         """The scope that a token must have for a call of a tool."""
         self.authorizer = ""
         """The authorization server to name, in place of its own."""
+        self.echoes = False
+        """Whether the description of the tool contains the token that was sent."""
         self.refuses = False
         """Whether the person at the browser says no."""
         self.scope = ""
@@ -113,7 +115,8 @@ def _resource(state: LoginServer, path: str, headers: Any, body: bytes) -> Answe
         named = {"name": "far", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": named}
     elif method == "tools/list":
-        result = {"tools": [{"name": "whoami", "inputSchema": {"type": "object"}}]}
+        described = {"description": f"You sent {headers['Authorization']}"} if state.echoes else {}
+        result = {"tools": [{"name": "whoami", "inputSchema": {"type": "object"}, **described}]}
     elif "id" not in message:
         return 202, {}, None
     else:

@@ -15,6 +15,7 @@ from harness.errors import ToolError, UsageError
 from harness.plugins.mcp.pins import PinFile, ToolPin
 from harness.plugins.mcp.tool_description import ToolDescription, described
 from harness.record import Record
+from harness.redaction.marks import masked_value
 
 MOST_TOOLS = 1_000
 """Maximum number of tools per server. The rest of a longer list is left out."""
@@ -28,7 +29,7 @@ class ListedTools(Record):
     """A list of tools for the client, after the filter."""
 
     tools: tuple[JsonValue, ...]
-    """The definitions of the remaining tools, unchanged."""
+    """The definitions of the remaining tools, unchanged but for masked secrets."""
     left_out: tuple[str, ...]
     """New messages about the left-out tools: their names, and the reasons."""
 
@@ -36,11 +37,21 @@ class ListedTools(Record):
 class ToolCatalog:
     """The tools of one server, and which of them may be used."""
 
-    def __init__(self, words: Sequence[str], command: str, pins: PinFile, pinned: str = "") -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        command: str,
+        pins: PinFile,
+        pinned: str = "",
+        *,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         """Create the catalog. `words` are the server's command line, and `command` is the same as text for people.
 
-        `pinned` is the declared digest of the complete list. If it is set, only that list counts as seen.
+        `pinned` is the declared digest of the complete list. If it is set, only that list counts as seen. `redact` masks
+        secrets in what the server lists: it may send back the token that it got.
         """
+        self._redact = redact
         self.server = pins.server
         self._words = tuple(words)
         self._command = command
@@ -85,6 +96,7 @@ class ToolCatalog:
         A tool is left out if it was changed since the user saw it, if it is listed twice, if its definition is invalid,
         or if `is_refused` returns true for its name. Raises UsageError if the file of pins is invalid.
         """
+        definitions = [masked_value(definition, self._redact) for definition in definitions]
         results = [described(definition, self._words, self._command) for definition in definitions]
         tools = [result for result in results if isinstance(result, ToolDescription)]
         news: list[str] = []

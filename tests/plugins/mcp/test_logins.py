@@ -70,6 +70,28 @@ def test_login_lets_later_sessions_in(program: Program, far: LoginServer) -> Non
     assert WANTS in program.run("mcp", "check").out
 
 
+def test_token_that_a_server_puts_into_its_list_is_masked(program: Program, far: LoginServer) -> None:
+    scene = ConfiguredScene(program, (), url=far.url)
+    far.echoes = True
+    assert login(program).code == 0
+    shown = program.said("mcp", "check", "srv")
+    assert ("You sent Bearer [redacted:" in shown, far.token in shown) == (True, False)
+    scene.saw_all()
+    assert scene.run("mcp__srv__whoami").code == 0
+    assert far.calls == ["whoami"]
+    written = [path for path in program.state.rglob("*") if path.is_file() and path != file_of(program)]
+    assert [path for path in written if far.token.encode() in path.read_bytes()] == []
+
+
+def test_token_of_a_variable_is_masked_in_the_list_of_its_server(program: Program, far: LoginServer) -> None:
+    far.echoes = True
+    far.tokens()
+    ConfiguredScene(program, (), url=far.url, bearer="WORD")
+    done = program.run("mcp", "check", "srv", env={**program.environment, "WORD": far.token})
+    assert ("You sent Bearer [redacted:" in done.out, far.token in done.out) == (True, False), done
+    assert far.token not in (program.state / "harness" / "mcp" / "srv.json").read_text()
+
+
 def test_failed_login_stores_nothing(program: Program, far: LoginServer) -> None:
     ConfiguredScene(program, (), url=far.url)
     far.refuses = True

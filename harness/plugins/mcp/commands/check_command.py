@@ -16,7 +16,7 @@ from harness.plugins.mcp.commands.list_command import configured, masking, stand
 from harness.plugins.mcp.configured_server import ServerReport, Standing
 from harness.plugins.mcp.mcp_servers import McpServers
 from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder
-from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration
+from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration, secrets_of
 from harness.plugins.mcp.server_walls import ServerStarter, server_machine
 from harness.regex import regex
 from harness.session.exits import Exit
@@ -58,14 +58,17 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not chosen:
         _say("no MCP server is configured here")
         return Exit.DONE
-    redact = masking(state, environment)
+    redactor = masking(state, environment, secrets_of(chosen, environment))
+    redact = redactor.redact
     workspace = Workspace(current_folder(), environment.get("HOME"))
     policy = assemble(state, workspace.root, names=None, fallback="default")
     walls = CommandWalls(workspace, hide=state.guarded, machine=server_machine())
     starter = ServerStarter(workspace, walls, policy, environment)
     code: int = Exit.DONE
     for declaration in chosen:
-        report = _tried(McpServers([declaration], starter, workspace, pins=pins_folder(state), redact=redact))
+        report = _tried(
+            McpServers([declaration], starter, workspace, pins=pins_folder(state), redact=redact, learn=redactor.learn)
+        )
         pins = PinFile(pins_folder(state), declaration.name).read()
         reason = _why_not(report, declaration)
         code = FAILED if reason else code

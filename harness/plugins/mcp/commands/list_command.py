@@ -7,11 +7,12 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder, servers_in
 from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration, shown_command
+from harness.redaction.redactor import Redactor
 from harness.session.config.settings import settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
@@ -24,7 +25,7 @@ from harness.text.visible import visible_line
 def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Print the servers and tools, and notes on left-out servers on stderr. Return 0. Raises UsageError."""
     state = State.of(environment)
-    configuration, redact = configured(arguments, environment), masking(state, environment)
+    configuration, redact = configured(arguments, environment), masking(state, environment).redact
     lines = []
     servers = configuration.extensions.in_section(KEY)
     for name in sorted({*servers, *servers_in(pins_folder(state))}):
@@ -54,10 +55,10 @@ def configured(arguments: Namespace, environment: Mapping[str, str], *, starts: 
     return extensions_here(tables, State.of(environment), folder, environment)
 
 
-def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that masks secrets, since `.mcp.json` may put variables into a command line."""
+def masking(state: State, environment: Mapping[str, str], secrets: Sequence[str] = ()) -> Redactor:
+    """Return what masks secrets, `secrets` too, since `.mcp.json` may put variables into a command line."""
     folders = current_folder(), environment.get("HOME", "")
-    return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
+    return redactor_for(state, environment, (*secrets_of(environment), *secrets), unless=folders, tell=complain)
 
 
 def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
