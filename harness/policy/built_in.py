@@ -49,7 +49,8 @@ _PROTECTED: Mapping[str, str] = {
     ),
     "bash(1), zsh(1), readline(3), tmux(1), direnv.net, mise.jdx.dev, asdf-vm.com": (
         ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc "
-        ".tmux.conf .envrc .direnvrc mise.toml .mise.toml .tool-versions"
+        ".tmux.conf .envrc .direnvrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise mise "
+        ".tool-versions"
     ),
     "docs.npmjs.com, yarnpkg.com, pnpm.io, maven.apache.org, doc.rust-lang.org, bazel.build, pip.pypa.io, docs.python.org": (
         ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .mvn .cargo .bazelrc .pypirc pip.conf .venv sitecustomize.py "
@@ -64,8 +65,8 @@ _PROTECTED: Mapping[str, str] = {
     ),
     "the documentation of each agent, and the paths in github.com/dyoshikawa/rulesync": (
         ".cursor .cursorrules .windsurf .windsurfrules .devin .cline .clinerules .roo .roomodes .roorules .kilocode "
-        ".amazonq .junie .kiro .crush.json crush.json crush.md .continue .augment .augment-guidelines .factory "
-        ".goosehints .vibe .trae warp.md .kimi-code .kimi .codeium"
+        ".amazonq .junie .kiro .crush.json crush.json crushrc .crushrc .crush crush.md .continue .augment .augment-guidelines "
+        ".factory .goose .goosehints .vibe .trae warp.md .kimi-code .kimi .codeium"
     ),
 }
 PROTECTED_NAMES = frozenset(" ".join(_PROTECTED.values()).split())

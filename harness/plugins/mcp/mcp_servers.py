@@ -82,7 +82,7 @@ class McpServers:
     ) -> None:
         """Create the servers without starting them. `starter` starts each in its walls; `pins` is the folder of pins.
 
-        `redact` masks secrets in what the servers list and say. `approver` answers the questions of servers, on the thread that
+        `redact` masks secrets in servers' texts. `approver` answers the questions of servers, on the thread that
         waits for the call; with `deny_all`, servers cannot ask. `record` is called on that thread with each answered
         question. The complete text of a result that is cut is stored in `outputs`. For `stops` see AwaitedCall. `learn`
         receives the tokens of logins, so that they are masked. Raises UsageError if the SDK is not installed, or if a
@@ -301,6 +301,6 @@ def _configured(declaration: ServerDeclaration, pins: str, redact: Callable[[str
     """Return the server of a declaration. Raises UsageError if its file of pins is invalid."""
     file = PinFile(pins, declaration.name)
     file.read()
-    shown = shown_command(declaration, redact)
-    catalog = ToolCatalog(declaration.words, shown, file, declaration.pinned, redact=redact)
+    command = shown_command(declaration, redact)
+    catalog = ToolCatalog(declaration.words, command, file, declaration.pinned, redact=redact)
     return ConfiguredServer(declaration, catalog, redact)

@@ -49,7 +49,7 @@ class ToolCatalog:
         """Create the catalog. `words` are the server's command line, and `command` is the same as text for people.
 
         `pinned` is the declared digest of the complete list. If it is set, only that list counts as seen. `redact` masks
-        secrets in what the server lists: it may send back the token that it got.
+        secrets in the definitions: the server may send back the token that it got.
         """
         self._redact = redact
         self.server = pins.server

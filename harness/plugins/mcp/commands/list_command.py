@@ -56,7 +56,7 @@ def configured(arguments: Namespace, environment: Mapping[str, str], *, starts: 
 
 
 def masking(state: State, environment: Mapping[str, str], secrets: Sequence[str] = ()) -> Redactor:
-    """Return what masks secrets, `secrets` too, since `.mcp.json` may put variables into a command line."""
+    """Return a redactor of the environment's secrets and of `secrets`. `.mcp.json` may put variables into a command line."""
     folders = current_folder(), environment.get("HOME", "")
     return redactor_for(state, environment, (*secrets_of(environment), *secrets), unless=folders, tell=complain)
 
