@@ -122,7 +122,7 @@ def _walls(agent: GuardedAgent) -> str:
         own = f"{agent.title}'s own sandbox is off (`--sandbox danger-full-access`), by its transcript"
         where = f"in our walls only where {own}"
     else:
-        where = "outside our walls: a hook cannot replace a command"
+        where = "outside our walls, since no hook can replace a command: a policy that requires walls refuses them"
     moves = " `cd` persists." if agent.keeps_folder else ""
     patches = " A command that is only `apply_patch` counts as a patch." if agent.patches_in_shell else ""
     return f"Permitted commands run {where}.{moves}{patches}"

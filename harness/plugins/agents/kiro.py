@@ -131,6 +131,7 @@ AGENT = GuardedAgent(
         "its CLI before 3.0 reads no such file: its hooks are in the settings of each of its agents",
         "a call that fails has no outcome, and a session no end",
         "a file that the prompt names",
+        "`operations` of a read, but for a single one of mode `Line`: such a call asks as a whole",
         "a hook that fails lets the call run, but by exit code 2: ours always has that",
     ),
 )

@@ -58,7 +58,7 @@ def ask_here(
     try:
         approver = _approver(policy, state, call.workspace, environment)
     except UsageError as error:
-        return nobody(str(error))
+        return nobody(f"nobody can be asked, since this cannot be used: {str(error).rstrip('?.')}")
     if approver is None:
         return waiting_list.ask(call)
     question = _question(call, approver, redact)

@@ -175,6 +175,16 @@ def test_approve_begins_in_the_home_folder(program: Program) -> None:
         pass
 
 
+def test_refusal_names_the_line_of_the_configuration_that_cannot_be_used(program: Program) -> None:
+    config = program.home / ".config" / "harness" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[agents]\nunjugded = "warn"\n')
+    program.environment["XDG_CONFIG_HOME"] = str(program.home / ".config")
+    done = hook(program, agent="kimi").end()
+    why = f"nobody can be asked, since this cannot be used: {config}:2: [agents] unjugded: unknown key; did you mean"
+    assert (done.code, why in done.err) == (2, True), done
+
+
 def test_no_walls_are_promised_for_a_command_that_the_agent_runs_itself(program: Program) -> None:
     with listening(program) as terminal:
         asking = hook(program, agent="kimi")

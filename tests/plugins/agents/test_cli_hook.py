@@ -156,6 +156,21 @@ def test_status_has_a_short_line_for_each_agent(program: Program) -> None:
     assert done.out.splitlines()[1].split()[-1] == "unknown"
 
 
+@all_rows("kind", ["a broken link", "no program", "a program that fails"], fresh=True)
+def test_status_tells_an_agent_that_does_not_start_from_one_that_is_missing(kind: str, program: Program) -> None:
+    folder = program.home / "bin"
+    folder.mkdir()
+    file = folder / "claude"
+    if kind == "a broken link":
+        file.symlink_to("/nowhere/claude")
+    else:
+        file.write_text("#!/nowhere/node\n" if kind == "no program" else "#!/bin/sh\nexit 1\n")
+        file.chmod(0o755)
+    program.environment["PATH"] = str(folder)
+    row = program.run("hook", "status", "claude").out.splitlines()[1]
+    assert row.split()[1:4] == ["does", "not", "start"]
+
+
 @all_rows(
     "old,new,state,code",
     [

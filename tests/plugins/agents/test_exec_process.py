@@ -308,6 +308,16 @@ def test_a_ticket_is_for_the_folder_in_which_it_was_judged(hooked: Hooked) -> No
     assert (hooked.workspace / "sub" / "made").exists()
 
 
+def test_a_folder_that_was_removed_is_named(hooked: Hooked) -> None:
+    gone = hooked.workspace / "gone"
+    gone.mkdir()
+    words = hooked.words("ls", cwd=str(gone))
+    line = f"cd gone; rmdir ../gone; exec {shlex.join([sys.executable, '-m', 'harness', *words])}"
+    done = in_a_shell(hooked, line)
+    assert is_not_run(done), done
+    assert "the current folder was removed" in done.err
+
+
 def test_ticket_is_used_by_one_of_two_concurrent_runs(hooked: Hooked) -> None:
     for number in range(5):
         words = hooked.words("echo ran >> made", f"c{number}")

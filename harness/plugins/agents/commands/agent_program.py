@@ -15,6 +15,7 @@ from harness.session.asked_call import quoted
 
 VERSION_SECONDS = 20.0
 """Maximum seconds that an agent may take to print its version."""
+DOES_NOT_START = "does not start"
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[\w.]+)?")
 
 
@@ -34,7 +35,7 @@ def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | 
 
 
 def version_of(program: str, environment: Mapping[str, str]) -> str:
-    """Return the version that a program prints for `--version`; `?` if it prints none."""
+    """Return the version that a program prints for `--version`: `?` if it prints none, DOES_NOT_START if it fails."""
     try:
         process = subprocess.run(
             [program, "--version"],
@@ -44,7 +45,15 @@ def version_of(program: str, environment: Mapping[str, str]) -> str:
             timeout=VERSION_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
         return "?"
+    except OSError:
+        return DOES_NOT_START
     match = _VERSION.search(process.stdout.decode(errors="replace"))
-    return match[0] if match else "?"
+    return match[0] if match else DOES_NOT_START if process.returncode else "?"
+
+
+def is_in_path(agent: GuardedAgent, environment: Mapping[str, str]) -> bool:
+    """Return whether PATH has a file of the agent's name, which may be a broken link or not executable."""
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.path.lexists(os.path.join(folder, agent.program)) for folder in folders if folder)

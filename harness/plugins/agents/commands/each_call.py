@@ -318,7 +318,7 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         session, name = split_name(words[1])
         folder = os.path.join(state.agents, session)
         ticket, call = TicketFolder(folder).take(name)
-        if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
+        if words[3] != ticket.command or _folder() != ticket.cwd:
             raise UsageError("the ticket is for another command, or another folder")  # noqa: TRY301
         start_keeper(ticket)
         unmasked = (ticket.cwd, environment.get("HOME", ""))
@@ -338,6 +338,14 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
         _tell(f"harness: the command was not run: {error_text}\n")
         os._exit(NOT_STARTED)
     os._exit(end.code)
+
+
+def _folder() -> str:
+    """Return the resolved path of the current folder. Raises UsageError if it was removed."""
+    try:
+        return os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        raise UsageError("the current folder was removed: go to another one with `cd`") from None
 
 
 def _tell(line: str) -> None:

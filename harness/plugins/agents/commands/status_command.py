@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.errors import UsageError
-from harness.plugins.agents.commands.agent_program import agent_program, version_of
+from harness.plugins.agents.commands.agent_program import DOES_NOT_START, agent_program, is_in_path, version_of
 from harness.plugins.agents.commands.agent_starts import tried_version
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
 from harness.plugins.agents.commands.folder_notices import off_notices, tell_other_hooks, two_hooks
@@ -79,7 +79,7 @@ def status(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for problem in row.problems:
             console.line(f"{row.agent.name}: {problem}", Tone.BAD)
         tried = tried_version(row.agent.name)
-        if row.hook and tried and row.version not in (tried, NOT_FOUND):
+        if row.hook and tried and row.version not in (tried, NOT_FOUND, DOES_NOT_START):
             console.line(f"{row.agent.name}: its tools are known as of {tried}: others ask", Tone.WARNING)
         if row.hook:
             words, differ = two_hooks(row.agent, environment)
@@ -143,12 +143,18 @@ def _state_of(agent: GuardedAgent, environment: Mapping[str, str]) -> _AgentStat
     policies = dict.fromkeys(hook.policy or "as for the prompt" for hook in hooks.values())
     return _AgentState(
         agent=agent,
-        version=NOT_FOUND if program is None else version_of(program, environment),
+        version=_version(agent, program, environment),
         hook=", ".join(hooks),
         policy=", ".join(policies),
         state=problems[0][0] if problems else "on" if hooks else "",
         problems=tuple(problem for _, problem in problems),
     )
+
+
+def _version(agent: GuardedAgent, program: str | None, environment: Mapping[str, str]) -> str:
+    if program is not None:
+        return version_of(program, environment)
+    return DOES_NOT_START if is_in_path(agent, environment) else NOT_FOUND
 
 
 def _problems(

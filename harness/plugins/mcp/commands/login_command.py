@@ -82,7 +82,8 @@ def _declared(arguments: Namespace, environment: Mapping[str, str]) -> ServerDec
         reason = "is started here"
         if declaration.url:
             reason = "has a client that logs in by itself" if declaration.issuer else "has a token of its own"
-        raise UsageError(f"the MCP server {arguments.name} {reason}, and takes no login")
+        way = f": `harness mcp check {arguments.name}` tries it" if declaration.issuer else ""
+        raise UsageError(f"the MCP server {arguments.name} {reason}, and takes no login{way}")
     return declaration
 
 
