@@ -793,8 +793,11 @@ def test_full_disk_refuses(residing: Residing) -> None:
     )
     if done.returncode == 77:
         pytest.skip("nothing may be mounted here")
-    assert (events / "codes").read_text().split() == ["0", "0", "2", "0"]
-    assert (events / "2.out").read_bytes() == b""
-    assert (events / "intents").read_text() in ("3\n", "4\n")  # that of the refused call may fit the log's last page
+    first, second, full, last = (events / "codes").read_text().split()
+    assert (first, second, last) == ("0", "0", "0")
+    # An intent may fit the last page of the log. Only a call whose intent is on the disk may be allowed.
+    intents = int((events / "intents").read_text())
+    assert (full, (events / "2.out").read_bytes()) == ("2", b"") or (full, intents) == ("0", 4)
+    assert intents in (3, 4)
     for number in (1, 2, 3):
         assert "harness.plugins.agents.guarded_agent" not in (events / f"{number}.err").read_text()
