@@ -29,7 +29,7 @@ _MOST_BYTES = 64_000
 _CODE = """\
 import errno, json, os, socket, subprocess, sys
 place, port, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-work = place + "/work"
+inside = place + "/inside"
 def write(path):
     with open(path, "a") as file: file.write("x")
 def read(path):
@@ -42,28 +42,28 @@ def run():
 def there_and_back(old, new):
     os.rename(old, new); os.rename(new, old)
 def link(path):
-    os.link(work + "/secret", path); read(path)
+    os.link(inside + "/secret", path); read(path)
 def made(make, path):
     make(path); (os.rmdir if os.path.isdir(path) else os.unlink)(path)
 said = {}
 for name, attempt in {
-    "read a file": lambda: read(work + "/plain"),
+    "read a file": lambda: read(inside + "/plain"),
     "start a program": run,
     "write /dev/null": lambda: write("/dev/null"),
-    "write the workspace": lambda: write(work + "/plain"),
-    "make and remove a file": lambda: made(write, work + "/new"),
+    "write the workspace": lambda: write(inside + "/plain"),
+    "make and remove a file": lambda: made(write, inside + "/new"),
     "write the temporary folder": lambda: made(write, place + "/temporary/new"),
-    "read a hidden file": lambda: read(work + "/secret"),
+    "read a hidden file": lambda: read(inside + "/secret"),
     "read a file in a hidden folder": lambda: read(place + "/hidden/file"),
-    "read a hidden file by another name": lambda: made(link, work + "/link"),
-    "move a hidden file": lambda: there_and_back(work + "/secret", work + "/moved"),
-    "write a protected file": lambda: write(work + "/folder/kept"),
-    "replace a protected file": lambda: there_and_back(work + "/folder/kept", work + "/folder/other"),
-    "move the folder of a protected file": lambda: there_and_back(work + "/folder", work + "/moved"),
+    "read a hidden file by another name": lambda: made(link, inside + "/link"),
+    "move a hidden file": lambda: there_and_back(inside + "/secret", inside + "/moved"),
+    "write a protected file": lambda: write(inside + "/folder/kept"),
+    "replace a protected file": lambda: there_and_back(inside + "/folder/kept", inside + "/folder/other"),
+    "move the folder of a protected file": lambda: there_and_back(inside + "/folder", inside + "/moved"),
     "write outside": lambda: write(place + "/outside/file"),
     "make a folder outside": lambda: made(os.mkdir, place + "/outside/new"),
     "change a mode outside": lambda: os.chmod(place + "/outside/file", 0o600),
-    "write over a link": lambda: write(work + "/way/file"),
+    "write over a link": lambda: write(inside + "/way/file"),
     "connect to this machine": lambda: connect(socket.AF_INET, ("127.0.0.1", port)),
     "connect to another program": lambda: connect(socket.AF_UNIX, place + "/s"),
     "signal another program": lambda: os.kill(parent, 0),
@@ -154,12 +154,12 @@ def make_trial(program: str) -> SeatbeltTrial:
             os.mkdir(place, 0o700)
             stack.callback(remove_folder, place)
             port = _scene(place, stack)
-            work = f"{place}/work"
+            inside = f"{place}/inside"
             walls = Walls(
-                write=(work,),
+                write=(inside,),
                 network=False,
-                hide=(f"{work}/secret", f"{place}/hidden"),
-                keep=(f"{work}/folder/kept",),
+                hide=(f"{inside}/secret", f"{place}/hidden"),
+                keep=(f"{inside}/folder/kept",),
                 unix_sockets=False,
                 temporary=f"{place}/temporary",
             )
@@ -193,12 +193,12 @@ def _wrong(subject: str, within: Mapping[str, str], without: Mapping[str, str], 
 
 def _scene(place: str, stack: ExitStack) -> int:
     """Make the files and sockets of the attempts. Return the port of a listener. Raises OSError."""
-    for name in ("work", "work/folder", "hidden", "outside", "temporary"):
+    for name in ("inside", "inside/folder", "hidden", "outside", "temporary"):
         os.mkdir(f"{place}/{name}")
-    for name in ("work/plain", "work/secret", "work/folder/kept", "hidden/file", "outside/file"):
+    for name in ("inside/plain", "inside/secret", "inside/folder/kept", "hidden/file", "outside/file"):
         with open(f"{place}/{name}", "w", encoding="ascii") as file:
             file.write("content\n")
-    os.symlink(f"{place}/outside", f"{place}/work/way")
+    os.symlink(f"{place}/outside", f"{place}/inside/way")
     unix_listener = stack.enter_context(socket.socket(socket.AF_UNIX))
     unix_listener.bind(f"{place}/s")
     listener = stack.enter_context(socket.socket(socket.AF_INET))
@@ -216,7 +216,7 @@ def _results(words: tuple[str, ...], place: str, port: int) -> dict[str, str]:
     try:
         done = subprocess.run(
             command,
-            cwd=f"{place}/work",
+            cwd=f"{place}/inside",
             env={"PATH": "/bin:/usr/bin", "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,

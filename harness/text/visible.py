@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 
 MOST_MARKS = 5
@@ -95,6 +96,12 @@ def visible_line(text: str, width: int = 200) -> str:
         return line
     more = f"...(+{len(line) - width} characters)"
     return line if len(line) <= width + len(more) else line[:width] + more
+
+
+def visible_names(names: Sequence[str], limit: int) -> str:
+    """Return names, each by `visible_line`, between commas: at most `limit`, and the number of the others."""
+    listing = ", ".join(visible_line(name) for name in names[:limit])
+    return listing if len(names) <= limit else f"{listing} and {len(names) - limit} more"
 
 
 def suspicious(text: str) -> tuple[str, ...]:

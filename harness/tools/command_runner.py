@@ -35,7 +35,7 @@ from harness.process.job import END_SECONDS, BackgroundJob, Jobs, Stopper
 from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
-from harness.text.visible import visible_line
+from harness.text.visible import visible_names
 from harness.tools.command_walls import CommandWalls, HeldTo, left_out_note, wall_notes
 
 if TYPE_CHECKING:
@@ -480,17 +480,16 @@ def _notes(result: Ended) -> list[str]:
     if jobs := _jobs_ended(result):
         subject = "1 background process was" if jobs == 1 else f"{jobs} background processes were"
         have = "has" if jobs == 1 else "have"
-        notes.append(f"[{subject} still running and {have} been terminated: {_names(result.terminated)}]")
+        notes.append(
+            f"[{subject} still running and {have} been terminated: {visible_names(result.terminated, MAX_NAMES)}]"
+        )
     if result.surviving:
         is_single = len(result.surviving) == 1
         subject = "1 process" if is_single else f"{len(result.surviving)} processes"
-        notes.append(f"[{subject} could not be killed, and may still be running: {_names(result.surviving)}]")
+        notes.append(
+            f"[{subject} could not be killed, and may still be running: {visible_names(result.surviving, MAX_NAMES)}]"
+        )
     return notes
-
-
-def _names(names: tuple[str, ...]) -> str:
-    listing = ", ".join(visible_line(name) for name in names[:MAX_NAMES])
-    return listing if len(names) <= MAX_NAMES else f"{listing} and {len(names) - MAX_NAMES} more"
 
 
 def _end_of(start: CommandStart, result: Ended) -> tuple[ResultStatus, int | None, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool, named_as_in_policies
-from harness.plugins.agents.guarded_agent import WHEN, AgentFile, GuardedAgent, HookAnswer, SettingsFile, refusal
+from harness.plugins.agents.guarded_agent import WHEN, AgentFile, GuardedAgent, SettingsFile, allow_unchanged, refusal
 
 TOOLS: Mapping[str, ForeignTool] = {
     "shell": ForeignTool(
@@ -57,12 +58,6 @@ def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, 
     return named_as_in_policies(call, "__", (), are_all=False)
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    if arguments is not None:
-        raise ValueError("Goose takes no other arguments from a hook")
-    return HookAnswer()
-
-
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     def run(**more: JsonValue) -> list[JsonValue]:
         return [{"hooks": [{"type": "command", "command": command, "timeout": 600, **more}]}]
@@ -85,7 +80,7 @@ AGENT = GuardedAgent(
     tools=TOOLS,
     event_of=_event_of,
     policy_name=_policy_name,
-    allow=_allow,
+    allow=partial(allow_unchanged, "Goose"),
     deny=refusal,
     block=refusal,
     settings=SettingsFile(

@@ -34,6 +34,13 @@ def refusal(text: str) -> HookAnswer:
     return HookAnswer(stderr=f"{text.strip() or 'refused by harness'}\n", code=REFUSED)
 
 
+def allow_unchanged(title: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    """Return the permission of an agent that runs a call as it sent it. Raises ValueError for other `arguments`."""
+    if arguments is not None:
+        raise ValueError(f"{title} takes no other arguments from a hook")
+    return HookAnswer()
+
+
 def as_json(value: JsonValue) -> HookAnswer:
     """Return an answer whose stdout is one JSON value, without any other byte."""
     return HookAnswer(stdout=json.dumps(value))

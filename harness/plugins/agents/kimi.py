@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.plugins.agents.claude import event_of
 from harness.plugins.agents.event import HookEvent, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, allow_unchanged, in_sh, refusal
 from harness.record import replace
 
 TOOLS: Mapping[str, ForeignTool] = {
@@ -68,12 +69,6 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     return replace(event_of(fields), use_id=text(fields, "tool_call_id"), response=response)
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    if arguments is not None:
-        raise ValueError("Kimi Code takes no other arguments from a hook")
-    return HookAnswer()
-
-
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     events = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionEnd")
     return {"hooks": [{"event": event, "command": in_sh(command), "timeout": 600} for event in events]}
@@ -85,7 +80,7 @@ AGENT = GuardedAgent(
     program="kimi",
     tools=TOOLS,
     event_of=_event_of,
-    allow=_allow,
+    allow=partial(allow_unchanged, "Kimi Code"),
     deny=refusal,
     block=refusal,
     tells_refusals=True,

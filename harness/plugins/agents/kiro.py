@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignCall, ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, allow_unchanged, in_sh, refusal
 from harness.record import replace
 from harness.tool_kinds import server_tool
 
@@ -93,12 +94,6 @@ def _policy_name(call: ForeignCall, event: HookEvent, environment: Mapping[str, 
     return replace(call, tool=server_tool(server, tool)) if mark and call.tool.startswith("@") else call
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    if arguments is not None:
-        raise ValueError("Kiro takes no other arguments from a hook")
-    return HookAnswer()
-
-
 def _hook_file(command: str) -> Mapping[str, JsonValue]:
     hooks: list[JsonValue] = [
         {
@@ -119,7 +114,7 @@ AGENT = GuardedAgent(
     tools=TOOLS,
     event_of=_event_of,
     policy_name=_policy_name,
-    allow=_allow,
+    allow=partial(allow_unchanged, "Kiro"),
     deny=refusal,
     block=refusal,
     settings=SettingsFile(

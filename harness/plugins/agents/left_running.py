@@ -12,7 +12,8 @@ from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
 from harness.process.survivors import QUIET_LOOKS, send
 from harness.system import HAS_PROC
-from harness.text.visible import visible_line
+from harness.text.amounts import count_of
+from harness.text.visible import visible_names
 
 _SETTLE_SECONDS, _TERM_SECONDS, _KILL_SECONDS = 0.15, 0.25, 2.0
 """Seconds for the processes to exit by themselves, those after SIGTERM, and those of repeated SIGKILL (command.Pace)."""
@@ -90,23 +91,15 @@ def _reap() -> bool:
 def _notes(names_of_ended: list[str], names_of_alive: list[str]) -> list[str]:
     notes = []
     if names_of_ended:
-        subject = (
-            "1 background process was"
-            if len(names_of_ended) == 1
-            else f"{len(names_of_ended)} background processes were"
-        )
-        have = "has" if len(names_of_ended) == 1 else "have"
+        verb = "was still running and has" if len(names_of_ended) == 1 else "were still running and have"
         notes.append(
-            f"[{subject} still running and {have} been ended: {_names(names_of_ended)}. To run a server, use your own tool's "
-            "background option instead of `&`]"
+            f"[{count_of(len(names_of_ended), 'background process', 'background processes')} {verb} been ended: "
+            f"{visible_names(names_of_ended, MOST_NAMED)}. "
+            "To run a server, use your own tool's background option instead of `&`]"
         )
     if names_of_alive:
         notes.append(
-            f"[{len(names_of_alive)} of its processes could not be killed, and may still be running: {_names(names_of_alive)}]"
+            f"[{len(names_of_alive)} of its processes could not be killed, and may still be running: "
+            f"{visible_names(names_of_alive, MOST_NAMED)}]"
         )
     return notes
-
-
-def _names(names: list[str]) -> str:
-    listing = ", ".join(visible_line(name) for name in names[:MOST_NAMED])
-    return listing if len(names) <= MOST_NAMED else f"{listing} and {len(names) - MOST_NAMED} more"

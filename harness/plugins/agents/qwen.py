@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
@@ -17,6 +18,7 @@ from harness.plugins.agents.guarded_agent import (
     HeldStart,
     HookAnswer,
     SettingsFile,
+    allow_unchanged,
     as_json,
     stopped_prompt,
 )
@@ -85,12 +87,6 @@ def _own_places(event: HookEvent, environment: Mapping[str, str]) -> Sequence[st
     return os.path.join(folder, "tmp", digest_of(project.encode())), os.path.join(folder, "skills")
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    if arguments is not None:
-        raise ValueError("Qwen Code takes no other arguments from a hook")
-    return HookAnswer()
-
-
 def _deny(reason: str) -> HookAnswer:
     return _decision("deny", reason.strip() or "refused by harness", decision="deny")
 
@@ -133,7 +129,7 @@ AGENT = GuardedAgent(
     program="qwen",
     tools=TOOLS,
     event_of=_event_of,
-    allow=_allow,
+    allow=partial(allow_unchanged, "Qwen Code"),
     deny=_deny,
     block=_deny,
     fail=_deny,

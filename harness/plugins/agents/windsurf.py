@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When, needed, table, text
 from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
-from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, in_sh, refusal
+from harness.plugins.agents.guarded_agent import GuardedAgent, SettingsFile, allow_unchanged, in_sh, refusal
 from harness.tool_kinds import server_tool
 
 _ACTIONS = ("run_command", "read_code", "write_code", "mcp_tool_use")
@@ -43,12 +44,6 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     )
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    if arguments is not None:
-        raise ValueError("Windsurf takes no other arguments from a hook")
-    return HookAnswer()
-
-
 def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: Mapping[str, JsonValue] = {"command": in_sh(command), "show_output": True}
     events = (*(f"{when}_{action}" for when in ("pre", "post") for action in _ACTIONS), "pre_user_prompt")
@@ -61,7 +56,7 @@ AGENT = GuardedAgent(
     program="windsurf",
     tools=TOOLS,
     event_of=_event_of,
-    allow=_allow,
+    allow=partial(allow_unchanged, "Windsurf"),
     deny=refusal,
     block=refusal,
     waits=False,  # its documents name no time that a hook has
