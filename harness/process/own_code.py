@@ -162,7 +162,10 @@ class OwnCode:
     def _note(self, entry: str) -> None:
         for path in _files(entry, self._places):
             self._digests[path] = _digest(path)
-            self._folders.add(os.path.dirname(path))
+            folder = os.path.dirname(path)
+            while folder not in self._folders and is_within(folder, entry):  # one may hold folders alone
+                self._folders.add(folder)
+                folder = os.path.dirname(folder)
         _keep_mapped(entry)
         for path in self._start:
             if path not in self._digests:
@@ -241,9 +244,14 @@ def _content(path: str) -> bytes | None:
 
 
 def _digest(path: str) -> str:
-    """Return the digest of a file. Empty if it cannot be read."""
+    """Return the digest of a file. Empty if it cannot be read.
+
+    `hashlib` is several times faster than `digest_of`, and an environment can have thousands of files.
+    """
+    import hashlib
+
     data = _content(path)
-    return "" if data is None else digest_of(data)
+    return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _keep_mapped(place: str) -> None:
@@ -278,7 +286,7 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     """Yield the files to record in a place. Other places inside it are left out.
 
     If the place has more than installed packages, such as a checkout, only its folders with an `__init__.py` and the
-    shipped policies count.
+    shipped policies count. The packages of the interpreter lie in Python's library, but a virtual environment imports none.
     """
     if os.path.isfile(entry):
         yield entry
@@ -299,7 +307,7 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
                     packaged = installed or folder != entry or child.path == policies
                     packaged = packaged or os.path.isfile(os.path.join(child.path, "__init__.py"))
                     loops = child.is_symlink() and is_within(os.path.realpath(folder), os.path.realpath(child.path))
-                    if packaged and not loops and child.path not in places:
+                    if packaged and not loops and child.path not in places and not child.name.endswith("-packages"):
                         waiting.append(child.path)
                 elif child.name.endswith(NOTED):
                     yield child.path

@@ -20,6 +20,7 @@ from harness.policy.opened_places import held_places
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.policy.walls_here import WallsHere
+from harness.process.guard import guard
 from harness.process.start import NotConfinedError
 from harness.record import Record, replace
 from harness.regex import regex
@@ -368,13 +369,12 @@ def _own_code() -> OwnCode:
 def _note_code(write: Sequence[str] | None, kept_path: str = "") -> None:
     """Record the state of harness's own code before a command that may write to `write` (see `OwnCode.note_before`).
 
-    Then wait until the guard process has loaded its code.
+    Start the guard process first, since a start from recorded code reads all of it again. Wait until it has loaded its code.
     """
+    running = guard()
     _own_code().note_before(write, kept_path)
     if _own_code().is_noted:
-        from harness.process.guard import guard
-
-        guard().wait_until_loaded()
+        running.wait_until_loaded()
 
 
 def _against(rule: Rule | None, text: str) -> str:

@@ -315,6 +315,35 @@ def test_program_using_the_library_can_import_workspace_modules(program: Program
     assert script(program, installed, LIBRARY, str(installed.packages)) == "made\n"
 
 
+NAMESPACE = """\
+import os, sys
+from harness.process.own_code import own_code
+own_code().note_before((sys.argv[1],))
+import spaces.deep.module
+print(spaces.deep.module.WORD, os.__file__ in own_code()._digests)
+"""
+
+
+def test_a_package_that_holds_folders_alone_is_found(program: Program, source: Path) -> None:
+    installed = installed_in(program.workspace, source)
+    (installed.packages / "spaces" / "deep").mkdir(parents=True)
+    (installed.packages / "spaces" / "deep" / "module.py").write_text("WORD = 'found'\n")
+    assert script(program, installed, NAMESPACE, str(installed.packages)) == "found False\n"
+
+
+EVERYTHING = """import os
+from harness.process.own_code import own_code
+own_code().note_before(None)
+below = os.path.dirname(os.__file__) + "/site-packages/"
+print(os.__file__ in own_code()._digests, [path for path in own_code()._digests if path.startswith(below)])
+"""
+
+
+def test_packages_that_the_environment_cannot_import_are_not_recorded(program: Program, source: Path) -> None:
+    """The interpreter's own packages, which may be many, lie in the folder of Python's library."""
+    assert script(program, installed_in(program.workspace, source), EVERYTHING) == "True []\n"
+
+
 @pytest.mark.parametrize("is_noted", [True, False])
 def test_compiled_code_in_memory_stays_as_it_was_loaded(program: Program, source: Path, *, is_noted: bool) -> None:
     """Without a note a write into the file shows in memory: the proof that the attack works."""
