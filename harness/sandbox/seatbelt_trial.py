@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from harness.digest import digest_of
 from harness.process.removal import remove_folder
 from harness.record import Record, replace
-from harness.safe_files import read_small, replace_file
+from harness.safe_files import open_private, read_regular, replace_file
 from harness.sandbox.machine import Machine, probe
 from harness.sandbox.seatbelt import PROGRAM, is_of_root, prefix, profile
 from harness.sandbox.walls import Unenforceable, Walls
@@ -95,7 +95,8 @@ class SeatbeltTrial(Record):
 def proved(folder: str, program: str, version: str, *, owner_matters: bool = True) -> SeatbeltTrial:
     """Return the result of the trial of `program` on a system of this version. Make it if it is not kept in `folder`.
 
-    `folder` must be one that no command can write. With `owner_matters` the program must belong to root.
+    `folder` must be one that no command in walls can write. With `owner_matters` the program must belong to root. A kept result
+    counts for this program alone, in a file of this user that no other may write. Commands without walls could forge it.
     """
     if owner_matters and not is_of_root(program):
         return SeatbeltTrial(failures=(f"{program} is not a program of root",))
@@ -103,7 +104,8 @@ def proved(folder: str, program: str, version: str, *, owner_matters: bool = Tru
     walls = Walls(
         write=("/",), network=True, hide=("/dev/null",), show=("/dev",), keep=("/dev/zero",), needed_socket=True
     )
-    digest = digest_of("\0".join((version, program, profile(walls), profile(_reader(walls)), _CODE)).encode())
+    parts = (version, program, _digest(program), profile(walls), profile(_reader(walls)), _CODE)
+    digest = digest_of("\0".join(parts).encode())
     path = os.path.join(folder, f"walls-{digest[:32]}.json")
     stored = _stored(path)
     if stored is None:
@@ -120,7 +122,7 @@ def proved(folder: str, program: str, version: str, *, owner_matters: bool = Tru
 def with_seatbelt(machine: Machine, folder: str, program: str = PROGRAM, *, owner_matters: bool = True) -> Machine:
     """Return a machine without walls with those of Seatbelt, if they held in a trial here, else with the reason.
 
-    The trial runs at first use. Its result is kept in `folder`, which no command can write. `owner_matters` means that the
+    The trial runs at first use. Its result is kept in `folder` (see `proved`). `owner_matters` means that the
     program must belong to root.
     """
     trial = proved(folder, program, " ".join(os.uname()), owner_matters=owner_matters)
@@ -136,10 +138,19 @@ def machine_here(folder: str) -> Machine:
     return with_seatbelt(machine, folder) if sys.platform == "darwin" else machine
 
 
+def _digest(program: str) -> str:
+    """Return the digest of a program. Empty if it cannot be read: then the trial fails, too."""
+    try:
+        return digest_of(read_regular(program))
+    except OSError:
+        return ""
+
+
 def _stored(path: str) -> SeatbeltTrial | None:
     try:
-        failures = json.loads(read_small(path, _MOST_BYTES) or b"")["failures"]
-    except (ValueError, LookupError, TypeError):
+        with open(open_private(path, os.O_RDONLY), "rb") as file:
+            failures = json.loads(file.read(_MOST_BYTES))["failures"]
+    except (OSError, ValueError, LookupError, TypeError):
         return None
     if not isinstance(failures, list):
         return None

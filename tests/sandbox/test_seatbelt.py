@@ -169,6 +169,26 @@ def test_a_program_of_another_user_is_not_even_tried(tmp_path: Path) -> None:
         assert not enforces(with_seatbelt(NO_WALLS, str(tmp_path)))
 
 
+def test_a_result_of_another_program_or_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
+    """Each case makes the trial anew, which fails here."""
+    fails = program(tmp_path, "fails")
+    assert proved(str(tmp_path), fails, "1", owner_matters=False).failures
+    (kept,) = tmp_path.glob("walls-*.json")
+    kept.write_text('{"failures": []}')
+    assert proved(str(tmp_path), fails, "1", owner_matters=False).failures == ()  # forged
+    kept.chmod(0o666)
+    assert proved(str(tmp_path), fails, "1", owner_matters=False).failures
+    kept.write_text('{"failures": []}')
+    kept.rename(tmp_path / "elsewhere")
+    kept.symlink_to(tmp_path / "elsewhere")
+    assert proved(str(tmp_path), fails, "1", owner_matters=False).failures
+    kept.unlink()
+    kept.write_text('{"failures": []}')
+    with open(fails, "a") as file:
+        file.write("# another program\n")
+    assert proved(str(tmp_path), fails, "1", owner_matters=False).failures
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"failures": "none"}', "[]", json.dumps({"failures": None})])
 def test_a_torn_result_is_not_believed(tmp_path: Path, content: str) -> None:
     fails = program(tmp_path, "fails")
