@@ -6,8 +6,10 @@ No Mac was at hand. `darwin` (tests/support/darwin) takes from a Python on Linux
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -219,6 +221,65 @@ def test_a_run_without_walls(mac: Mac, tmp_path: Path) -> None:
     assert mac.harness("sessions", "list").returncode == 0
     undone = mac.harness("undo")
     assert (undone.returncode, (mac.workspace / "left").exists()) == (0, False), undone.stdout + undone.stderr
+
+
+def _event(mac: Mac, name: str, use: str, command: str, **more: object) -> str:
+    fields = {"session_id": "S", "cwd": str(mac.workspace), "hook_event_name": name, "permission_mode": "default"}
+    tool = {"tool_name": "Bash", "tool_use_id": use, "tool_input": {"command": command}}
+    return json.dumps({**fields, **tool, **more})
+
+
+def test_a_hook_decides_and_the_agent_runs_the_call(mac: Mac) -> None:
+    """No command gets walls or a ticket here: a reader runs, a person at the agent's terminal is asked about others."""
+    mac.environment |= {"CLAUDE_PROJECT_DIR": str(mac.workspace), "CLAUDE_CODE_SESSION_ATTENDED": "1"}
+    (mac.home / ".claude").mkdir()
+    installed = mac.harness("hook", "install", "claude", "--yes")
+    assert installed.returncode == 0, installed
+    assert "the hook is installed" in installed.stdout + installed.stderr
+    hooks = json.loads((mac.home / ".claude" / "settings.json").read_text())["hooks"]
+    assert {"PreToolUse", "PostToolUse"} <= set(hooks)
+    status = mac.harness("hook", "status", "claude")
+    assert "none can run here" in status.stdout, status  # the resident
+    for use, command, decision in (("1", "cat a.txt", "allow"), ("2", "touch new", "ask"), ("3", "rm -r /", "deny")):
+        done = mac.harness("hook", "claude", stdin=_event(mac, "PreToolUse", use, command))
+        answer = json.loads(done.stdout)["hookSpecificOutput"]
+        assert (answer["permissionDecision"], "updatedInput" in answer) == (decision, False), done
+        if decision != "deny":
+            after = _event(mac, "PostToolUse", use, command, tool_response={"stdout": "", "interrupted": False})
+            done = mac.harness("hook", "claude", stdin=after)
+            assert (done.returncode, done.stdout) == (0, ""), done
+    assert mac.harness("hook", "claude", stdin=_event(mac, "SessionEnd", "4", "", reason="other")).returncode == 0
+    shown = mac.harness("audit", "show", "--all").stdout
+    assert "asked: yes by client (claude)" in shown
+    assert "walls: workspace, but none: harness has no walls on macOS" in shown
+    assert mac.harness("audit", "verify", "--all").returncode == 0
+    done = mac.harness("exec", "--ticket", "none", "--", "ls")
+    assert (done.returncode, done.stdout, "invalid ticket" in done.stderr) == (126, "", True), done
+
+
+SERVER_POLICY = 'version = 1\nname = "mac"\n[tools]\nread_file = "auto"\ndefault = "confirm"\n"mcp__srv__*" = "auto"\n'
+
+
+def test_a_server_is_started_pinned_and_called(mac: Mac, tmp_path: Path) -> None:
+    echo = {"name": "echo", "description": "Does it.", "inputSchema": {"type": "object"}}
+    script, policy, folder = tmp_path / "script.json", tmp_path / "policy.toml", mac.home / ".config" / "harness"
+    script.write_text(json.dumps({"seen": str(tmp_path / "seen"), "tools": [[echo]]}))
+    policy.write_text(SERVER_POLICY)
+    folder.mkdir(parents=True)
+    words = json.dumps([sys.executable, f"{ROOT}/tests/support/scripted_server.py", str(script)])
+    (folder / "config.toml").write_text(f"[mcp.servers.srv]\ncommand = {words}\n")
+    checked = mac.harness("mcp", "check")
+    assert (checked.returncode, "held by none" in checked.stdout) == (0, True), checked
+    (digest,) = re.findall(r"pinned = (\S+)", checked.stdout)
+    with (folder / "config.toml").open("a") as file:
+        file.write(f"pinned = {digest}\n")
+    replied = replies(Reply(calls=(call("mcp__srv__echo", word="hello"),)), say("Done."))
+    with ScriptServer(Player(replied)) as server:
+        flags = ("--base-url", server.base_url, "--model", "m", "--policy", str(policy))
+        done = mac.harness("run", "work", *flags)
+    assert done.returncode == 0, done.stderr
+    called = [line for line in (tmp_path / "seen").read_text().splitlines() if '"tools/call"' in line]
+    assert [json.loads(line)["params"]["arguments"] for line in called] == [{"word": "hello"}]
 
 
 def test_walls_that_a_policy_requires_are_refused(mac: Mac) -> None:

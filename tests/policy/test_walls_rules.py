@@ -108,6 +108,56 @@ def test_command_asks_where_the_walls_have_a_gap(world: World, workspace_policy:
     assert evaluate(workspace_policy, world.action("ls"), walls=none).decision is Decision.AUTO
 
 
+WITHOUT_WALLS = """version = 1
+[tools]
+bash = "TOOL"
+readers = true
+[[rule]]
+id = "whole"
+decision = "auto"
+argv = ["./script.sh"]
+[[rule]]
+id = "open"
+decision = "auto"
+argv = ["pytest", "..."]
+flags = ["-q"]
+[[rule]]
+id = "walls"
+decision = "auto"
+argv = ["make", "..."]
+walls = "workspace"
+"""
+
+
+@all_rows(
+    ("command", "decision"),
+    [
+        ("cat src/app.py", "auto"),
+        ("./script.sh", "auto"),
+        ("./script.sh more", "confirm"),
+        ("./script.sh; touch new", "confirm"),
+        ("pytest -q tests", "auto"),
+        ("pytest -p x tests", "confirm"),
+        ("X=1 pytest -q", "confirm"),
+        ("pytest $(cat names)", "confirm"),
+        ("make test", "confirm"),
+        ("pytest -q && make test", "confirm"),
+        ("python3 x.py", "confirm"),
+        ("touch new", "confirm"),
+        ("bash -c ./other.sh", "confirm"),
+    ],
+)
+def test_without_walls_only_readers_and_rules_by_words_run(command: str, decision: str, world: World) -> None:
+    """What walls would hold asks. A written rule without `walls` stands by its words, as on every machine."""
+    none = WallsHere(root=world.workspace.root, confines=False, missing="no Landlock")
+    for tool in ("confirm", "walls"):
+        policy = parse_policy(WITHOUT_WALLS.replace("TOOL", tool).encode(), "p.toml")
+        verdict = evaluate_here(policy, world.action(command), walls=lambda: none)
+        assert (verdict.decision.word, tool) == (decision, tool), verdict.deciding.reason
+        suspended = evaluate(policy, world.action(command), ("conftest.py",), walls=none)
+        assert suspended.decision.word == ("auto" if command.startswith("cat") else "confirm")
+
+
 @all_rows(
     ("undo", "command", "decision"),
     [
