@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from harness.actions import Effects
 from harness.paths import is_within, is_within_any
@@ -184,4 +185,17 @@ def path_without_surprise(path: str, root: str) -> str:
     """Return a PATH whose folders in `root` come last, so that the system's `ls` is found before one in `root`."""
     below = root.rstrip("/") + "/"
     folders = [folder for folder in path.split(":") if folder.startswith("/")] or os.defpath.split(":")
-    return ":".join(sorted(folders, key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below)))
+    return ":".join(sorted(folders, key=lambda folder: f"{real_folder(folder)}/".startswith(below)))
+
+
+def real_folder(path: str) -> str:
+    """Return the folder of programs to which `path` (absolute) leads.
+
+    A path without links is not resolved again: a program that can put a link into it can put other programs there too.
+    """
+    return path if _has_no_links(path) else os.path.realpath(path)
+
+
+@lru_cache(maxsize=256)
+def _has_no_links(path: str) -> bool:
+    return os.path.realpath(path) == path

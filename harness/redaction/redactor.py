@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
@@ -84,15 +84,11 @@ class Redactor:
         numbers are unchanged. Digests and session IDs in fields of certain names (`_is_kept`) are also unchanged, even
         if one is a known value. Otherwise a record would lose its form, and the log could not be verified.
         """
-        texts: list[str] = []
-        _copy(fields, {}, texts.append)
-        joined = _APART.join(texts)
+        joined = _APART.join(_texts(fields))
         search = self._search(joined)
-        result: dict[str, JsonValue] = {}
-        hits: dict[str, int] = {}
         if search is None and OPENING not in joined:
-            _copy(fields, result, None)
-            return result, hits
+            return dict(fields), {}
+        hits: dict[str, int] = {}
 
         def redacted(text: str) -> str:
             changed = self._once(text, search, {})
@@ -103,8 +99,7 @@ class Redactor:
                     hits[rule] = hits.get(rule, 0) + 1
             return changed
 
-        _copy(fields, result, redacted)
-        return result, hits
+        return _copy(fields, redacted), hits
 
     def issued(self, text: str) -> str:
         """Return the first mark in `text` that this redactor issued or noted, or an empty string. A forged mark is
@@ -188,19 +183,28 @@ def _is_kept(name: str, text: str) -> bool:
             return False
 
 
-def _copy(
-    fields: Mapping[str, JsonValue], result: dict[str, JsonValue], redacted: Callable[[str], str | None] | None
-) -> None:
-    """Copy `fields` to `result`, with `redacted` applied to each text, at any depth. Tuples become lists.
+def _texts(fields: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield the texts of `fields` that are redacted, at any depth and in any order."""
+    waiting: list[tuple[str, JsonValue]] = [*fields.items()]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, str):
+            if not _is_kept(name, value):
+                yield value
+        elif isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list | tuple):
+            waiting += [("", item) for item in value]
 
-    A text is unchanged if `redacted` is `None` or returns `None`.
-    """
+
+def _copy(fields: Mapping[str, JsonValue], redacted: Callable[[str], str]) -> dict[str, JsonValue]:
+    """Return a copy of `fields`, with `redacted` applied to each text, at any depth. Tuples become lists."""
+    result: dict[str, JsonValue] = {}
     stack: list[tuple[JsonValue, dict[str, JsonValue] | list[JsonValue]]] = []
 
     def copied(name: str, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
-            changed = None if redacted is None or _is_kept(name, value) else redacted(value)
-            return value if changed is None else changed
+            return value if _is_kept(name, value) else redacted(value)
         if isinstance(value, dict):
             inner: dict[str, JsonValue] = {}
             stack.append((value, inner))
@@ -220,6 +224,7 @@ def _copy(
                 target[name] = copied(name, value)
         elif isinstance(target, list) and isinstance(source, list | tuple):
             target.extend(copied("", value) for value in source)
+    return result
 
 
 def _beside_marks(text: str, spans: list[Span]) -> list[Span]:

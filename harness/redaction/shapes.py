@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from harness.record import Record
 from harness.redaction.marks import MARK, OPENING, Span
@@ -496,8 +496,12 @@ def shapes_for(text: str) -> tuple[Shape, ...]:
     folded = _folded(text)
     words = {word for sign, of_sign in _signs(folded=False) if sign in text for word in of_sign if word in text}
     words |= {word for sign, of_sign in _signs(folded=True) if sign in folded for word in of_sign if word in folded}
-    if not words:
-        return ()
+    return _with_any(frozenset(words)) if words else ()
+
+
+@lru_cache(maxsize=256)
+def _with_any(words: frozenset[str]) -> tuple[Shape, ...]:
+    """Return the shapes that have any of these words. Most texts of a session have the same few."""
     return tuple(shape for shape in SHAPES if not words.isdisjoint(shape.words))
 
 

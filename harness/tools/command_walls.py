@@ -20,6 +20,7 @@ from harness.policy.opened_places import held_places
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.policy.walls_here import WallsHere
+from harness.process.environment import real_folder
 from harness.process.guard import guard
 from harness.process.start import NotConfinedError
 from harness.record import Record, replace
@@ -340,7 +341,7 @@ class CommandWalls:
             root,
         )
         paths = (self._workspace.home, *(git_folders(git_top(root)) or ()), sys.prefix, _PACKAGE, *programs)
-        return (top, root, *self._workspace.added, *dict.fromkeys(map(os.path.realpath, paths)))
+        return (top, root, *self._workspace.added, *dict.fromkeys(map(real_folder, paths)))
 
     def own_environment(self, walls: Walls) -> str:
         """Return harness's own Python environment if it is in a writable folder, and these walls can protect it."""
