@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from harness.actions import Access, PathAccess
@@ -128,7 +129,7 @@ class Witness:
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
     ) -> PathAccess | None:
         """Return the path that a word leads to, or with `entry` the place of the name itself."""
-        return self._noted(lambda: self._disk.resolve_word(word, access, cwd, entry=entry))
+        return self._noted(partial(self._disk.resolve_word, word, access, cwd, entry=entry))
 
     def look_below(
         self,
@@ -145,7 +146,8 @@ class Witness:
         return self._bounded(
             path,
             (path.real, follows, tuple(only), tuple(skips), tuple(excluded), hidden, tuple(ignore_files)),
-            lambda: self._disk.look_below(
+            partial(
+                self._disk.look_below,
                 path,
                 follows=follows,
                 only=only,
@@ -161,13 +163,13 @@ class Witness:
         return self._bounded(
             path,
             (path.real, selection, sure, follows),
-            lambda: self._disk.look_tracked(path, selection, sure=sure, follows=follows),
+            partial(self._disk.look_tracked, path, selection, sure=sure, follows=follows),
         )
 
     def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in a folder can form a list of names. False after too many lists."""
         return self._cached_list(
-            (folder, selection, split, nul), lambda: self._disk.plain_tracked(folder, selection, split=split, nul=nul)
+            (folder, selection, split, nul), partial(self._disk.plain_tracked, folder, selection, split=split, nul=nul)
         )
 
     def _cached_list(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
@@ -188,7 +190,7 @@ class Witness:
 
     def exists(self, path: str) -> bool:
         """Return whether an absolute path exists."""
-        return self._noted(lambda: self._disk.exists(path))
+        return self._noted(partial(self._disk.exists, path))
 
     def plain_below(
         self,
@@ -203,39 +205,39 @@ class Witness:
         """Return whether the names below a folder can form a list of names. False after too many folders."""
         return self._cached_list(
             (folder, tuple(only), tuple(skips), tuple(excluded), split, bare),
-            lambda: self._disk.plain_below(folder, only=only, skips=skips, excluded=excluded, split=split, bare=bare),
+            partial(self._disk.plain_below, folder, only=only, skips=skips, excluded=excluded, split=split, bare=bare),
         )
 
     def is_folder(self, path: str) -> bool:
         """Return whether an absolute path is a folder that `cd` can enter."""
-        return self._noted(lambda: self._disk.is_folder(path))
+        return self._noted(partial(self._disk.is_folder, path))
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
         """Return the matches of a file name pattern, or `None` if they are not certain."""
         if (pattern, cwd) not in self._words:
             sure = len(self._words) < MAX_PATTERNS
-            self._words[pattern, cwd] = self._noted(lambda: self._disk.expand(pattern, cwd)) if sure else None
+            self._words[pattern, cwd] = self._noted(partial(self._disk.expand, pattern, cwd)) if sure else None
         return self._words[pattern, cwd]
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
         """Return the reason why git in that folder may run programs that the repository names, or `None`."""
         if (folder, cwd) not in self._git:
-            self._git[folder, cwd] = self._noted(lambda: self._disk.git_problem(folder, cwd))
+            self._git[folder, cwd] = self._noted(partial(self._disk.git_problem, folder, cwd))
         return self._git[folder, cwd]
 
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that contains a folder, or the folder itself."""
-        return self._noted(lambda: self._disk.git_top(folder, cwd))
+        return self._noted(partial(self._disk.git_top, folder, cwd))
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
         """Return the places outside the workspace that git writes and the repository itself names, and the place that
         only a file in that folder names. Either is empty if there are none.
         """
-        return self._noted(lambda: self._disk.git_places(folder, cwd, worktrees=worktrees))
+        return self._noted(partial(self._disk.git_places, folder, cwd, worktrees=worktrees))
 
     def git_remotes(self, folder: str, cwd: str) -> tuple[str, ...]:
         """Return the addresses of all remotes of the repository around a folder. Empty if one may be missing."""
-        return self._noted(lambda: self._disk.git_remotes(folder, cwd))
+        return self._noted(partial(self._disk.git_remotes, folder, cwd))
 
 
 def _same(new: object, old: object) -> bool:

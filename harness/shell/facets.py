@@ -84,14 +84,17 @@ def _read(text: str, disk: Witness, folder: str, *, own_environment: bool = True
     if isinstance(script, Unread):
         return (loose_opaque(text, script.reason, script.column, disk, folder),)
     reader = _LineReader(disk, text, own_environment=own_environment)
+    facets = reader.line.facets
     try:
         reader.script(script, ShellState(folders=(folder,), values={} if own_environment else {"TMPDIR": None}))
     except StopReading as stop:
         opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
-        return (*dict.fromkeys(reader.line.facets), opaque)
-    if not reader.line.facets:  # only assignments
+        return (*dict.fromkeys(facets), opaque)
+    finally:
+        reader.close()
+    if not facets:  # only assignments
         return (Command(text=text, argv=(":",), act=Act.LOOKS, model=":"),)
-    return tuple(dict.fromkeys(reader.line.facets))
+    return tuple(dict.fromkeys(facets))
 
 
 RUNS_ON = (
@@ -109,6 +112,10 @@ class _LineReader:
         self._names = HandedNames(self.line)
         self._commands = SimpleCommands(self.line, self._names, self.script)
         self._steps = 0
+
+    def close(self) -> None:
+        """Let go of the parts, which refer to this reader: else the names of a large tree wait for the garbage collector."""
+        del self.line, self._names, self._commands
 
     def script(self, script: Script, state: ShellState) -> Outcome:
         outcome = Outcome(ok=state, failed=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from text_rows import text_rows
 from harness.actions import Access, Command, Facet, Opaque, PathAccess
 from harness.files.workspace import Workspace
 from harness.policy.plain_commands import EXAMPLE_DISK
-from harness.shell.facets import MAX_ROUNDS, read_commands
+from harness.shell.facets import MAX_ROUNDS, read_call, read_commands
 from harness.shell.loose_words import MAX_CLUSTER_LETTERS, likely_paths, loose_commands
 
 Argv = tuple[str, ...]
@@ -334,3 +336,19 @@ def test_loose_reading_finds_the_command(line: str, found: Argv) -> None:
 def test_loose_reading_invents_no_root_folder(line: str, lost: Argv) -> None:
     words = {word for command in loose_commands(line) for word in command}
     assert lost[-1] not in words
+
+
+def test_a_read_line_holds_no_names_of_files_until_a_garbage_collection(tmp_path: Path) -> None:
+    """Many searches of a large tree would else take up to 80 MB."""
+    (tmp_path / "a.txt").write_text("a")
+    disk = Workspace(str(tmp_path))
+    start = disk.resolve(".", Access.READ)
+    held = weakref.ref(disk)
+    gc.disable()
+    try:
+        for line in ("grep -r foo .", "ls | xargs cat", "for x in a b; do cat $x; done", "cat $(ls)"):
+            assert read_call(line, disk, start)[1].still_holds()
+        del disk
+        assert held() is None
+    finally:
+        gc.enable()
