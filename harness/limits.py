@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.record import Record, field_names
+from harness.declared_types import CheckedRecord
+from harness.record import field_names
 
 
-class Limits(Record):
+class Limits(CheckedRecord):
     """Limits of a run. `None` is a limit that was not set."""
 
     max_turns: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from harness.actions import JsonValue
+from harness.declared_types import CheckedRecord
 from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record, field_names
 
@@ -16,7 +17,7 @@ A character may take twelve bytes, and a longer reply would not fit a log record
 """
 
 
-class ToolSpec(Record):
+class ToolSpec(CheckedRecord):
     """Description of a tool for the model."""
 
     name: str
@@ -33,7 +34,7 @@ class ToolSpec(Record):
     """
 
 
-class ModelSettings(Record):
+class ModelSettings(CheckedRecord):
     """The user's settings for the model. `None` and empty values are not sent, so that the server decides."""
 
     max_output_tokens: int | None = None
@@ -115,7 +116,7 @@ class OwnModel(Model, Protocol):
 _PER_TOKENS = 1_000_000
 
 
-class Prices(Record):
+class Prices(CheckedRecord):
     """Prices of one model, in dollars per million tokens."""
 
     input: float

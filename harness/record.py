@@ -7,6 +7,7 @@ docs/decisions/python.md has the figures.
 
 from __future__ import annotations
 
+import sys
 from operator import attrgetter
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -41,6 +42,21 @@ class _RecordType(type):
         cls._values = attrgetter(*(cls._fields or ("__class__",)))
         return cls
 
+    @property
+    def __signature__(cls) -> object:
+        """The fields as keyword parameters, for `inspect.signature`."""
+        inspect: Any = sys.modules.get("inspect")
+        if inspect is None:  # only that module asks, and its import is slow
+            raise AttributeError("__signature__")
+        types: dict[str, str] = {}
+        for base in reversed(cls.__mro__):
+            types |= vars(base).get("__annotations__", {})
+        kind, empty = inspect.Parameter, inspect.Parameter.empty
+        return inspect.Signature([
+            kind(name, kind.KEYWORD_ONLY, annotation=types[name], default=cls._defaults.get(name, empty))
+            for name in cls._fields
+        ])  # fmt: skip
+
 
 class Record(metaclass=_RecordType):
     """Base of every value type. Fields are annotations, defaults must be immutable, and values cannot be changed.
@@ -48,8 +64,11 @@ class Record(metaclass=_RecordType):
     Raises TypeError for a missing or an unknown field, AttributeError for an assignment.
     """
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *unnamed: object, **values: Any) -> None:
         cls = type(self)
+        if unnamed:
+            fields = ", ".join(f"{field}=..." for field in cls._fields[: len(unnamed)])
+            raise TypeError(f"{cls.__name__} takes its values by name: {cls.__name__}({fields})")
         defaults = cls._defaults
         missing = []
         given_count = 0

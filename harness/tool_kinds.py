@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from importlib import import_module
 
-from harness.record import Record
+from harness.declared_types import CheckedRecord
 from harness.shipped import TOOLS
 
 
@@ -29,7 +29,7 @@ class Does(Enum):
     """Another or unknown effect."""
 
 
-class ToolKind(Record):
+class ToolKind(CheckedRecord):
     """Description of one tool."""
 
     name: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from harness.audit.calls import LoggedCall, logged_calls
+from harness.declared_types import check_arguments
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import Verification, verify
@@ -16,9 +18,10 @@ class LogReader:
     The texts in a log come from models, files and processes. Pass them through `visible` before you print them.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         """Name the file. Nothing is read yet."""
-        self.path = path
+        check_arguments(LogReader.__init__, locals())
+        self.path = os.fspath(path)
 
     def records(self) -> Iterator[LogRecord]:
         """Yield the records in order. Raises LogError for a file or a line that cannot be read."""
@@ -44,4 +47,5 @@ class LogReader:
         With `head`, the hash that was noted when the log ended, a missing end is found too (`passed_head`). Raises
         LogError if the file cannot be read.
         """
+        check_arguments(LogReader.verify, locals())
         return verify(self.path, head)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from harness.actions import Access, PathAccess, Place
+from harness.declared_types import check_arguments
 from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
 from harness.files.own_temporary import OwnTemporary, named_in
@@ -40,8 +41,8 @@ class Workspace:
 
     def __init__(
         self,
-        folder: str,
-        home: str | None = None,
+        folder: str | os.PathLike[str],
+        home: str | os.PathLike[str] | None = None,
         *,
         outputs: str | None = None,
         added: Sequence[str] = (),
@@ -59,6 +60,7 @@ class Workspace:
         Raises UsageError if `folder` or an added folder does not exist. Raises it also if an added folder contains the
         workspace or the home folder, because then everything could be read.
         """
+        check_arguments(Workspace.__init__, locals())
         self.root = os.path.realpath(folder)
         """Absolute, links followed."""
         self.home = os.path.realpath(home or os.path.expanduser("~"))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Opening
+from harness.declared_types import check_arguments, record_problem, type_name
 from harness.errors import GateError
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
@@ -51,18 +52,15 @@ class Approval(Record):
     """With YES to a command: what the run may use beyond the effects of the verdict, in this call only."""
 
     @property
-    def is_sound(self) -> bool:
-        """Whether the fields have valid types and values. Type checkers do not see every approver."""
-        answer: object = self.answer
-        scope: object = self.scope
-        is_known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
-        is_known = is_known and self.by in SOURCES and (self.by != "nobody" or answer in _BY_NOBODY)
-        is_known = is_known and isinstance(self.may_retry, bool)
-        days: object = self.days
-        is_known = is_known and (days is None or (isinstance(days, int) and days > 0))
-        openings: tuple[object, ...] = self.opens
-        is_known = is_known and all(isinstance(opening, Opening) for opening in openings)
-        return is_known and all(isinstance(text, str) for text in (self.who, self.words, self.arguments))
+    def problem(self) -> str:
+        """The first field with an invalid type or value, in a sentence. Empty if all are valid."""
+        if problem := record_problem(self):
+            return problem
+        if self.by not in SOURCES:
+            return f"by must be one of {', '.join(SOURCES)}, not {self.by!r}"
+        if self.by == "nobody" and self.answer not in _BY_NOBODY:
+            return f"nobody cannot answer {self.answer.value}: `by` names who did"
+        return "" if self.days is None or self.days > 0 else f"days must be above 0, not {self.days}"
 
     @property
     def whose(self) -> str:
@@ -78,9 +76,9 @@ class Approval(Record):
 def check_approval(approval: object) -> None:
     """Raise GateError unless `approval` is a valid Approval. Type checkers do not see every approver."""
     if not isinstance(approval, Approval):
-        raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
-    if not approval.is_sound:
-        raise GateError(f"the approver returned no valid Approval: {approval!r}")
+        raise GateError(f"the approver returned {type_name(approval)}, not an Approval")
+    if problem := approval.problem:
+        raise GateError(f"the approver returned no valid Approval: {problem}")
 
 
 def nobody(reason: str = "", *, may_retry: bool = False) -> Approval:
@@ -115,6 +113,7 @@ class ScriptedAnswers:
 
         The arguments after `e:` are those of the replacement call, as JSON. Raises ValueError for any other answer.
         """
+        check_arguments(ScriptedAnswers.__init__, locals())
         self._answers = [_parse_answer(answer) for answer in answers]
         self.asked: list[tuple[Action, Verdict]] = []
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import Action, Decision, JsonValue
+from harness.declared_types import check_arguments
 from harness.errors import ChangedCodeError, GateError, LogError, ToolError
 from harness.gate.approval import Approval, Approver, check_approval, deny_all
 from harness.gate.call_checks import NO_CHECKS, CallChecks, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
-from harness.gate.gate_parts import check_gate_parts
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.judge import Judge
 from harness.gate.options import GateOptions
@@ -71,7 +71,7 @@ class Gate:
 
         Raises TypeError for a policy, an approver or a log of another type.
         """
-        check_gate_parts(policy, approver, log)
+        check_arguments(Gate.__init__, locals())
         self.tools = tools
         self._approver = approver
         self._log = log

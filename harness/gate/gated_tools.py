@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from _thread import RLock
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from harness.actions import JsonValue
+from harness.declared_types import check_arguments
 from harness.errors import LogError
 from harness.gate.approval import Approver
 from harness.gate.gate import Gate
-from harness.gate.gate_parts import arguments_text, check_gate_parts, check_text, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import PendingCall
 from harness.gate.registry import ToolRegistry
@@ -59,8 +60,7 @@ class GatedTools:
 
         Raises TypeError for a part of a wrong type, and ValueError if two tools share a name.
         """
-        check_gate_parts(policy, approver, log)
-        check_tools(tools)
+        check_arguments(GatedTools.__init__, locals())
         self._limits = strictest([policy.limits, limits or Limits()]).filled()
         self._interrupt = Interrupt()
         self._log = log
@@ -140,9 +140,8 @@ class GatedTools:
         Raises GateError, LogError and WorkspaceError. Then the gate is shut too. Raises TypeError, before anything is
         recorded, for an argument of a wrong type.
         """
-        check_text("name", name)
-        check_text("call_id", call_id)
-        text = arguments_text(arguments)
+        check_arguments(GatedTools.call, locals())
+        text = _json_text(arguments)
         with self._turn:
             if not self._is_open:
                 raise LogError(f"a call needs an open session: {BEGIN_FIRST}")
@@ -187,3 +186,10 @@ class GatedTools:
         """Shut the gate, from any thread or task. A running command is ended, and no later call runs."""
         self._halted = self._halted or (StopReason.INTERRUPTED, STOPPED)
         self._interrupt.note()
+
+
+def _json_text(arguments: Mapping[str, JsonValue] | str) -> str:
+    try:
+        return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"arguments must be JSON: {error}") from None

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.actions import Action, written_paths
+from harness.declared_types import record_problem
 from harness.errors import GateError, ToolError
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.pending_call import PendingCall
 from harness.gate.records import CallRecords
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit
+from harness.gate.tool import said_by
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -23,8 +25,6 @@ from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.place_changes import PlaceChange
-
-_FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
 
 class Judge:
@@ -96,13 +96,13 @@ class Judge:
         `by_person`: the user typed the call; one that destroys files then still needs an answer.
         """
         try:
-            if not all(isinstance(facet, _FACETS) for facet in action.facets):
-                raise TypeError("unknown kind of facet")  # noqa: TRY301 - the policy's default would apply to it
+            if problem := record_problem(action):  # the policy's default would apply to a facet of an unknown kind
+                raise TypeError(f"Action: {problem}")  # noqa: TRY301
             verdict = self._grants.judge(action, tuple(dict(self._unseen)))
             if by_person and (reasons := destroys(action)):  # typing a command does not confirm its destruction
                 verdict = asking_about(verdict, reasons)
         except Exception as error:
-            raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
+            raise GateError(f"the policy could not judge a call of {action.tool}: {said_by(error)}") from error
         if self._unseen and any(facet.source is Source.SUSPENDED for facet in verdict.facets):
             return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
         return verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.actions import Action
+from harness.declared_types import CheckedRecord
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice, GateState
@@ -12,10 +13,9 @@ from harness.messages import ToolResult
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
-from harness.record import Record
 
 
-class GateOptions(Record):
+class GateOptions(CheckedRecord):
     """Options of a gate. They cannot make a call run that the policy or the approver refuses."""
 
     grants: Sequence[Grant] = ()

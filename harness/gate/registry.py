@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from types import MappingProxyType
 
 from harness.actions import Action, Effects
+from harness.declared_types import check_arguments, type_name
 from harness.errors import ChangedCodeError, ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ChangingTool, ConfinedTool, PlacedTool, Tool, UndoneTool, said_by
@@ -23,7 +24,8 @@ class ToolRegistry:
     """The tools on offer, by name."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        """Raise ValueError if two tools share a name."""
+        """Raise ValueError if two tools share a name, and TypeError for anything else than tools."""
+        check_arguments(ToolRegistry.__init__, locals())
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if tool.spec.name in self._tools:
@@ -117,6 +119,6 @@ def _check_action(action: object, call: ToolCall) -> None:
     INVARIANT: the call that is judged, logged and run is the call that the model proposed.
     """
     if not isinstance(action, Action):
-        raise TypeError(f"expected an Action, got {type(action).__name__}")
+        raise TypeError(f"`prepare` must return an Action, not {type_name(action)}")
     if action.call != call or action.tool != call.name:
         raise TypeError("expected the Action of this call, got that of another")

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
+from harness.declared_types import record_problem, type_name
 from harness.errors import ChangedCodeError, ToolError, WorkspaceError
 from harness.limits import Limits
 from harness.log.schema import extra_problem
@@ -292,14 +293,9 @@ class Attempt:
     def take(self, output: object) -> None:
         """Store the body's return value. Raises TypeError if it cannot be recorded or sent to a model."""
         if not isinstance(output, ToolOutput):
-            raise TypeError(f"expected a ToolOutput, got {type(output).__name__}")
-        if not isinstance(output.content, str):
-            raise TypeError(f"content: expected text, got {type(output.content).__name__}")
-        attachments: object = output.attachments
-        if not isinstance(attachments, tuple) or not all(
-            isinstance(attachment, Attachment) for attachment in attachments
-        ):
-            raise TypeError("attachments: expected a tuple of Attachment")
+            raise TypeError(f"`run` must return a ToolOutput, not {type_name(output)}")
+        if problem := record_problem(output):
+            raise TypeError(f"ToolOutput: {problem}")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"status: a tool must not return {output.status}")
         self._output = replace(output, extra=_checked(output.extra)) if output.extra else output

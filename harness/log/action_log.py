@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import JsonValue
+from harness.declared_types import check_arguments
 from harness.digest import digest_of
 from harness.errors import LogError
 from harness.log.clocks import timestamp
@@ -70,7 +71,7 @@ class ActionLog:
     @classmethod
     def open(
         cls,
-        path: str,
+        path: str | os.PathLike[str],
         *,
         secrets: Iterable[str] = (),
         redactor: Redactor | None = None,
@@ -89,6 +90,7 @@ class ActionLog:
         Raises LogError if the log cannot be opened, is not a regular file, is in use, or does not end in a complete
         record.
         """
+        check_arguments(ActionLog.open, locals())
         path = os.path.abspath(path)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from harness.actions import Action, JsonValue
+from harness.declared_types import check_arguments
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
 from harness.gate.approval import Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
-from harness.gate.gate_parts import check_gate_parts, check_model, check_text, check_tools
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.records import policy_fields
@@ -109,9 +109,7 @@ class Agent:
         Raises TypeError for a part of a wrong type, and ValueError if there are no tools, if two share a name, or if
         there is a limit on the cost and no price.
         """
-        check_model(model)
-        check_tools(tools)
-        check_gate_parts(policy, approver, log)
+        check_arguments(Agent.__init__, locals())
         self.approver = approver
         self.log = log
         self.own_limits = limits or Limits()
@@ -376,7 +374,7 @@ class Agent:
         Python's own handler raises between two steps. Even then each call of the history has its result, and the
         observers receive exactly one end.
         """
-        check_text("prompt", prompt)
+        check_arguments(Agent.run, locals())
         with self._alone(), self._run_of(prompt, session, carried, origin, attachments) as run:
             run.interjection = interjection
             while run.end is None:

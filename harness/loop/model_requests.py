@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
+from harness.declared_types import record_problem, type_name
 from harness.errors import HarnessError, ModelError, ModelFault
 from harness.interrupt import Interrupt
 from harness.log.vocabulary import SUMMARY
@@ -98,6 +99,7 @@ class ModelRequests:
             raise
         except Exception as error:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
+        _check_types(response)
         _count(run, response.usage)
         _check_size(response)
         logged = {**fields, **_logged(run, response)}
@@ -127,6 +129,18 @@ class ModelRequests:
                     **_logged_usage(run, retry.usage),
                 },
             )
+
+
+def _check_types(response: object) -> None:
+    """Raise ModelError unless `response` is a valid ModelResponse. Type checkers do not see every adapter."""
+    problem = ""
+    if not isinstance(response, ModelResponse):
+        problem = f"`complete` must return a ModelResponse, not {type_name(response)}"
+    elif not (problem := record_problem(response)):
+        parts = (*response.tool_calls, response.usage)
+        problem = next((problem for part in parts if (problem := record_problem(part))), "")
+    if problem:
+        raise ModelError(f"the model adapter failed: {problem}")
 
 
 def _check_size(response: ModelResponse) -> None:

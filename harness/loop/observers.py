@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
+from harness.declared_types import check_arguments
 from harness.log.order import LogRecord
 from harness.messages import RunResult
 
@@ -44,6 +45,7 @@ class Observers:
 
     def __init__(self, observers: Sequence[Observer] = (), *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Start one thread for each observer; it ends with `close`, or with the process."""
+        check_arguments(Observers.__init__, locals())
         self._monotonic = monotonic
         self._deliveries = [_Delivery(observer) for observer in observers]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 
+from harness.declared_types import CheckedRecord
 from harness.model import ModelSettings
 from harness.models.sight import AttachmentSource
-from harness.record import Record
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Environment variables that name trusted authorities for the SDK's HTTP client; the first one that is set counts."""
@@ -16,7 +16,7 @@ OTHER_CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Such variables of other programs. Not used for requests, only for advice in error texts."""
 
 
-class Deadlines(Record):
+class Deadlines(CheckedRecord):
     """Time limits of one request, in seconds; each is above 0."""
 
     connect: float = 10.0
@@ -28,7 +28,7 @@ class Deadlines(Record):
     """Time of one try from start to end."""
 
 
-class ReplyBounds(Record):
+class ReplyBounds(CheckedRecord):
     """Size limits of one reply. A larger reply is an error, and none of its calls run."""
 
     bytes: int = 256 * 1024 * 1024
@@ -53,7 +53,7 @@ class CacheMarks(Enum):
     """Same as `PARTS`, but next to the content of a tool result."""
 
 
-class Quirks(Record):
+class Quirks(CheckedRecord):
     """Known deviations of a server from the API."""
 
     stream: bool = True
@@ -78,7 +78,7 @@ class Quirks(Record):
     """Maximum `max_tokens` of the model, from settings or its server; 0 if unknown. Only in the Messages API."""
 
 
-class Endpoint(Record):
+class Endpoint(CheckedRecord):
     """A server that speaks one of the APIs."""
 
     base_url: str | None = None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar, assert_never
 
+from harness.declared_types import check_arguments
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.interrupt import sleep_here, stops_here
 from harness.messages import Message, ModelResponse, Usage
@@ -48,6 +49,7 @@ class OpenAIWire:
 
         Raises ValueError if the endpoint allows no attempt.
         """
+        check_arguments(OpenAIWire.__init__, locals())
         endpoint = self.dialect.completed(endpoint or Endpoint())
         if endpoint.attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {endpoint.attempts}")

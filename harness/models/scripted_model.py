@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from harness.actions import JsonValue
+from harness.declared_types import check_value
 from harness.errors import ModelError
 from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
 from harness.model import Retry, ToolSpec
@@ -25,6 +26,9 @@ class ScriptedModel:
 
     def __init__(self, *replies: ScriptedReply, name: str = "scripted") -> None:
         """Take the replies. `name` is the model's name in the log."""
+        for place, reply in enumerate(replies):
+            check_value(f"replies[{place}]", reply, ScriptedReply)
+        check_value("name", name, str)
         self.name = name
         self.requests: list[tuple[Message, ...]] = []
         """The conversation of each request, oldest first."""

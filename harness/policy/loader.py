@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 from harness.actions import Decision
+from harness.declared_types import check_arguments
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.effects import DEFAULT_HIDE, DEFAULT_WRITE, SandboxTable, place_problem
@@ -68,7 +69,11 @@ def shipped_policy_path(name: str) -> str:
 
 
 def load_policy(
-    path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
+    path: str | os.PathLike[str],
+    *,
+    layer: Layer = Layer.FILE,
+    extra_tools: Sequence[str] = (),
+    examples: bool = True,
 ) -> Policy:
     """Return the policy in the TOML file at `path`, or the shipped policy of that name, with the files it extends.
 
@@ -78,6 +83,8 @@ def load_policy(
 
     Raises PolicyError, whose text names file, line and key, if any part is invalid.
     """
+    check_arguments(load_policy, locals())
+    path = os.fspath(path)
     names = (*SHIPPED, *PACKS)
     if path in names:
         path = shipped_policy_path(path)
@@ -142,6 +149,7 @@ def parse_policy(
 
     Raises PolicyError like `load_policy`.
     """
+    check_arguments(parse_policy, locals())
     return _parsed(with_extended(file, data, find), layer, tuple(extra_tools), examples)
 
 
@@ -175,6 +183,7 @@ def combine(policies: Sequence[Policy]) -> Policy:
     The order of `policies` does not matter.
     Raises PolicyError if `policies` is empty, or if two rules of one file have the same ID.
     """
+    check_arguments(combine, locals())
     if not policies:
         raise PolicyError("no policy was given")
     if len(policies) == 1:

@@ -26,6 +26,7 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.declared_types import check_arguments
 from harness.policy.built_in import Severity, inspect_facet, names_protected
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, effects_of, is_bounded
@@ -155,6 +156,7 @@ def evaluate(
     (`Effects.left_out`) instead of refusing the command. `walls` are the workspace walls of this machine; a rule for
     commands inside walls asks where they have a gap. Pure; returns a verdict for every Action.
     """
+    check_arguments(evaluate, locals())
     verdict = _verdict(policy, action, suspended, hides=hides, walls=walls)
     if not action.default_of or verdict.decision is Decision.AUTO:
         return verdict

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
+from harness.declared_types import check_value
+
 MOST_MARKS = 5
 """Maximum number of nonspacing marks on one base. Vietnamese needs two, Hebrew with accents three, Burmese five."""
 _MOST_SPACING_MARKS = 8
@@ -57,6 +59,8 @@ def visible(text: str) -> str:
     Applying it twice changes nothing. Join the pieces of a text first: a mark at the start of a piece has no base
     there.
     """
+    if type(text) is not str:
+        check_value("text", text, str)
     if text.isascii():
         return text if text.isprintable() else re.sub("[\\x00-\\x08\\x0b-\\x1f\\x7f]", _escaped, text)
     if not text.replace("\n", "").replace("\t", "").isprintable():

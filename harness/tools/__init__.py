@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from harness.declared_types import check_arguments, check_value
 from harness.limits import Limits
 from harness.process.job import Jobs
 from harness.tool_kinds import OPTIONAL_NAMES, tool_kind
@@ -76,6 +77,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     Raises TypeError for a workspace of another type, and UsageError if `undo` finds no home folder.
     """
     from harness.files.baselines import Baselines
+    from harness.files.workspace import Workspace
     from harness.process.capture import OutputFolder
     from harness.tools.bash import BashTool
     from harness.tools.command_runner import CommandRunner
@@ -84,7 +86,8 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     from harness.tools.read_file import ReadFileTool
     from harness.tools.write_file import WriteFileTool
 
-    _check_workspace(workspace)
+    check_value("workspace", workspace, Workspace)
+    check_arguments(builtin_tools, locals())
     if undo:
         images, changes, state = _undo_stores(workspace, environment)
         hide = (*hide, state)
@@ -110,14 +113,6 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         EditFileTool(files, baselines=baselines, images=images),
         *_script_tools(scripts, commands),
     )
-
-
-def _check_workspace(workspace: object) -> None:
-    from harness.files.workspace import Workspace
-
-    if not isinstance(workspace, Workspace):
-        example = f"Workspace({workspace if isinstance(workspace, str) else '.'!r})"
-        raise TypeError(f"workspace must be a Workspace, not a {type(workspace).__name__}: {example} makes one")
 
 
 def _undo_stores(

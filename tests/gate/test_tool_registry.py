@@ -378,7 +378,7 @@ class Mute(Exception):
         (raises(RuntimeError("a bug")), "probe could not prepare this call: RuntimeError: a bug"),
         (raises(SystemExit(3)), "probe could not prepare this call: SystemExit: 3"),
         (raises(Mute()), "probe could not prepare this call: Mute"),
-        (lambda action: None, "probe could not prepare this call: TypeError: expected an Action, got NoneType"),
+        (lambda action: None, "probe could not prepare this call: TypeError: `prepare` must return an Action, not None"),
         (
             lambda action: replace(action, call=call('{"text": "y"}')),
             "probe could not prepare this call: TypeError: expected the Action of this call, got that of another",
@@ -472,11 +472,11 @@ CRASHED = "Error: the tool probe crashed: "
             raises(KeyboardInterrupt()), ResultStatus.INTERRUPTED,
             "Interrupted by the person; the call may be done in part.",
         ),
-        (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got NoneType"),
-        (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got str"),
+        (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: `run` must return a ToolOutput, not None"),
+        (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: `run` must return a ToolOutput, not a str"),
         (
             lambda action: ToolOutput(content=b"bytes"),  # type: ignore[arg-type]
-            ResultStatus.CRASHED, CRASHED + "TypeError: content: expected text, got bytes",
+            ResultStatus.CRASHED, CRASHED + "TypeError: ToolOutput: content must be text, not a bytes",
         ),
         (
             lambda action: ToolOutput(content="", status=ResultStatus.DENIED),

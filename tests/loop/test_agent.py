@@ -723,11 +723,14 @@ def _strike_while_a_retry_is_recorded(path: str, moment: int) -> int:
         ),
         (
             (call(1, "free"), call(2, "asked"), call(3, "free")), answering(lambda: None),
-            "the approver returned NoneType, not an Approval", ["free work"],
+            "the approver returned None, not an Approval", ["free work"],
         ),
         (
             (call(1, "free"), call(2, "free", "cannot be judged"), call(3, "free")), None,
-            "the policy could not judge a call of free: TypeError('unknown kind of facet')", [],
+            (
+                "the policy could not judge a call of free: TypeError: Action: facets[0] must be a Command, a PathAccess, "
+                "an Opaque, an Unconfined or a ToolUse, not a str: Command(text=...) makes one"
+            ), [],
         ),
     ],
     ids=[
