@@ -83,6 +83,7 @@ class Redactor:
         A mark counts if this redactor made or noted it, even if the text was redacted before. Names of fields and
         numbers are unchanged. Digests and session IDs in fields of certain names (`_is_kept`) are also unchanged, even
         if one is a known value. Otherwise a record would lose its form, and the log could not be verified.
+        Where nothing is found, the inner values of the result are those of `fields`.
         """
         joined = _APART.join(_texts(fields))
         search = self._search(joined)
