@@ -1,8 +1,8 @@
 """Measure a queue on PostgreSQL: tasks a second, a worker at rest, and what a task costs the database.
 
-Usage: python bench/fleet.py [--quick] [--before DIR] [PART ...]; parts: through, large, rest, batch. `--before` is another
-checkout, to whose `harness batch` this one's is compared. Starts a server of its own. Prints a table; always exits 0: a bench
-measures, it does not judge.
+Usage: python bench/fleet.py [--quick] [--before DIR] [PART ...]; parts: through, large, rest, batch, tasks. `--before` is
+another checkout, to whose `harness batch` this one's is compared. Starts a server of its own. Prints a table; always exits 0:
+a bench measures, it does not judge.
 """
 
 from __future__ import annotations
@@ -301,6 +301,66 @@ def batch_alone(folder: str, before: str | None, runs: int) -> None:
         row("  modules", f"{modules}", "", None, heavy)
 
 
+def tasks_of_a_batch(folder: str, before: str | None, runs: int) -> None:
+    """`harness batch` over tasks of one call each: the CPU of a task with all its processes, and the time of all tasks.
+
+    The CPU is the difference between many tasks and few, so that the start of the batch does not count.
+    """
+    few, many = 4, 24
+    place = os.path.join(folder, "tasks")
+    work = os.path.join(place, "work")
+    os.makedirs(work)
+    policy = os.path.join(place, "policy.toml")
+    with open(policy, "w", encoding="utf-8") as file:
+        file.write(POLICY.replace("[tools]", '[tools]\nbash = "auto"'))
+    words = [sys.executable, os.path.join(HERE, "server.py"), "1", "true"]
+    model = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert model.stdout is not None
+        url = f"http://127.0.0.1:{int(model.stdout.readline())}/v1"
+        trees = {"now": ROOT, **({"before": before} if before else {})}
+        costs: dict[str, list[float]] = {name: [] for name in trees}
+        times: dict[str, list[float]] = {name: [] for name in trees}
+        for turn in range(runs):
+            for name, tree in trees.items():
+                used, began = {}, 0.0
+                for count in (few, many):
+                    tasks = os.path.join(place, f"{name}{turn}-{count}.jsonl")
+                    with open(tasks, "w", encoding="utf-8") as file:
+                        file.write(
+                            "".join(
+                                json.dumps({"id": f"t{n}", "prompt": "Work.", "cwd": work}) + "\n" for n in range(count)
+                            )
+                        )
+                    out = tasks.removesuffix(".jsonl")
+                    words = ["batch", tasks, "--out", out, "--policy", policy, "-j", "2", "-q", "--base-url", url]
+                    began, at_first = time.monotonic(), _children_cpu()
+                    subprocess.run(
+                        [sys.executable, "-m", "harness", *words, "--model", "m"],
+                        stdout=subprocess.DEVNULL, check=True, cwd=place,
+                        env={
+                            **os.environ, "PYTHONPATH": tree, "OPENAI_API_KEY": "none",
+                            "XDG_STATE_HOME": os.path.join(place, "state"),
+                        },
+                    )  # fmt: skip
+                    used[count] = _children_cpu() - at_first
+                costs[name].append((used[many] - used[few]) / (many - few))
+                times[name].append(time.monotonic() - began)
+        floor = statistics.median(costs.get("before", costs["now"]))
+        for name, measured in costs.items():
+            cost = statistics.median(measured)
+            row(f"a task of a batch, {name}: CPU", f"{cost:.2f} s", f"{floor:.2f} s", cost / floor, "0.15 s")
+            row(f"  {many} tasks, two at once", f"{statistics.median(times[name]):.1f} s", "", None, "")
+    finally:
+        model.communicate()
+
+
+def _children_cpu() -> float:
+    """Return the CPU seconds of all processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -311,10 +371,12 @@ def main() -> None:
     if given.worker:
         take_empty(given.worker)
         return
-    parts = given.parts or ["through", "rest", "large", "batch"]
+    parts = given.parts or ["through", "rest", "large", "batch", "tasks"]
     with tempfile.TemporaryDirectory() as folder:
         if "batch" in parts:
             batch_alone(folder, given.before, 3 if given.quick else 11)
+        if "tasks" in parts:
+            tasks_of_a_batch(folder, given.before, 1 if given.quick else 5)
         server = os.path.join(folder, "server")
         os.mkdir(server)
         os.chmod(folder, 0o711)
