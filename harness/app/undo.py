@@ -201,6 +201,7 @@ def unless_forged(step: Step, guarded: Sequence[str], bounds: str | None, worksp
         reason = "the harness's own files are never restored"
     elif bounds is not None and not all(is_within(path, bounds) for path in paths):
         reason = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
+        reason += " (if you trust it: --cwd FOLDER)"
     if not reason:
         return step
     is_command = isinstance(step, CommandStep)

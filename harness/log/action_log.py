@@ -25,6 +25,8 @@ from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, sync_names, write_whole
 from harness.system import sync_data
 
+_open_files: set[tuple[int, int]] = set()
+"""Device and inode of each log that this process has open."""
 BEGIN_FIRST = "begin one with `Agent.start`, `Agent.run` or `with GatedTools(...)`"
 
 
@@ -67,6 +69,8 @@ class ActionLog:
         self._sync = sync
         self._is_usable = True
         self._ledger = Ledger()
+        self._file = _identity(descriptor)
+        _open_files.add(self._file)
 
     @classmethod
     def open(
@@ -281,6 +285,7 @@ class ActionLog:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+            _open_files.discard(self._file)
 
     def _write(self, data: bytes, *, sync: bool) -> None:
         try:
@@ -301,6 +306,11 @@ class ActionLog:
             pass  # verify reports the torn tail
 
 
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
 def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int, str]:
     """Lock the file. Return the sequence number of the next record, and the hash of the last one."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -310,6 +320,8 @@ def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int
     except OSError:
         is_locked = False
     if not is_locked:
+        if _identity(descriptor) in _open_files:
+            raise LogError(f"the action log is open already in this process: {path}")
         raise LogError(f"the action log is in use by another process: {path}")
     size = os.fstat(descriptor).st_size
     if size == 0:

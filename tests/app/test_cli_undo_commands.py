@@ -256,7 +256,9 @@ def test_forged_log_outside_reaches_no_file_elsewhere(program: Program, place: P
     copied = tmp_path / "copied.jsonl"
     copied.write_bytes(log.read_bytes())
     done = program.run("undo", "--log", str(copied), "--session", session, "--cwd", str(elsewhere))
-    assert told(done)[0].endswith("it lies elsewhere, and no head of this log was kept: anyone may have written it")
+    assert told(done)[0].endswith(
+        "it lies elsewhere, and no head of this log was kept: anyone may have written it (if you trust it: --cwd FOLDER)"
+    )
     assert (place / "a").read_text() == "two\n"
 
 

@@ -303,7 +303,7 @@ def test_a_log_that_a_crash_left_open_is_continued(path: Path) -> None:
 def test_a_second_writer_is_refused_in_this_process_and_in_another(path: Path) -> None:
     """One writer for as long as the log is open; the file is free again when it is closed."""
     log = ActionLog.open(str(path))
-    with pytest.raises(LogError, match="in use by another process"):
+    with pytest.raises(LogError, match=f"the action log is open already in this process: {path}"):
         ActionLog.open(str(path))
     code = f"from harness.log.action_log import ActionLog; ActionLog.open({str(path)!r})"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
