@@ -26,10 +26,11 @@ Another program that uses this package may import code that an agent wrote.
 """
 
 if TYPE_CHECKING:
-    from harness.actions import Action, Decision, Effects, JsonValue, ToolUse
-    from harness.audit.calls import LoggedCall
+    from harness.actions import Access, Action, Decision, Effects, JsonValue, ToolUse
+    from harness.audit.calls import Fate, LoggedCall, Who
     from harness.audit.log_reader import LogReader
     from harness.errors import (
+        CutReply,
         GateError,
         HarnessError,
         LogError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from harness.gate.tool import Tool, ToolOutput
     from harness.limits import Limits
     from harness.log.action_log import ActionLog
+    from harness.log.order import LogRecord
     from harness.log.verify import Verification
     from harness.log.vocabulary import Answer
     from harness.loop.agent import Agent
@@ -76,10 +78,10 @@ if TYPE_CHECKING:
     from harness.tools import builtin_tools
 
 _HOMES = {
-    "harness.actions": "Action Decision Effects JsonValue ToolUse",
-    "harness.audit.calls": "LoggedCall",
+    "harness.actions": "Access Action Decision Effects JsonValue ToolUse",
+    "harness.audit.calls": "Fate LoggedCall Who",
     "harness.audit.log_reader": "LogReader",
-    "harness.errors": "GateError HarnessError LogError ModelError PolicyError ToolError UsageError WorkspaceError",
+    "harness.errors": "CutReply GateError HarnessError LogError ModelError PolicyError ToolError UsageError WorkspaceError",
     "harness.files.workspace": "Workspace",
     "harness.gate.approval": "Approval Approver ScriptedAnswers deny_all",
     "harness.gate.gated_tools": "GatedTools",
@@ -88,6 +90,7 @@ _HOMES = {
     "harness.gate.tool": "Tool ToolOutput",
     "harness.limits": "Limits",
     "harness.log.action_log": "ActionLog",
+    "harness.log.order": "LogRecord",
     "harness.log.verify": "Verification",
     "harness.log.vocabulary": "Answer",
     "harness.loop.agent": "Agent",
@@ -109,16 +112,19 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Access",
     "Action",
     "ActionLog",
     "Agent",
     "Answer",
     "Approval",
     "Approver",
+    "CutReply",
     "Decision",
     "Does",
     "Effects",
     "Endpoint",
+    "Fate",
     "FinishReason",
     "GateError",
     "GateOptions",
@@ -128,6 +134,7 @@ __all__ = [
     "Limits",
     "LogError",
     "LogReader",
+    "LogRecord",
     "LoggedCall",
     "Message",
     "Model",
@@ -160,6 +167,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "Verification",
+    "Who",
     "Workspace",
     "WorkspaceError",
     "builtin_tools",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Opening
 from harness.declared_types import check_arguments, record_problem, type_name
 from harness.errors import GateError
 from harness.grant_pattern import GrantPattern, GrantScope
+from harness.interrupt import LOOK_SECONDS, Interrupt
 from harness.log.vocabulary import Answer
 from harness.record import Record
 from harness.text.visible import visible_line
@@ -103,6 +106,39 @@ class Approver(Protocol):
 def deny_all(action: Action, verdict: Verdict) -> Approval:  # noqa: ARG001 - the signature of an Approver
     """Answer NOBODY: the approver of unattended runs."""
     return nobody()
+
+
+def stoppable(approver: Approver, interrupt: Interrupt, when: Callable[[], bool]) -> Approver:
+    """Return an approver that answers STOP as soon as `interrupt` is requested, while `when` returns True.
+
+    `approver` then runs on a thread of its own, in the context of the caller. An answer that it returns after the stop
+    is dropped. `deny_all` is returned as it is, since it does not wait.
+    """
+
+    def ask(action: Action, verdict: Verdict) -> Approval:
+        if not when():
+            return approver(action, verdict)
+        ends: list[Approval | BaseException] = []
+        is_over, context = allocate_lock(), copy_context()
+        is_over.acquire()
+
+        def run() -> None:
+            try:
+                ends.append(context.run(approver, action, verdict))
+            except BaseException as error:  # noqa: BLE001 - raised again on the thread of the gate
+                ends.append(error)
+            finally:
+                is_over.release()
+
+        start_new_thread(run, ())
+        while not is_over.acquire(timeout=LOOK_SECONDS):
+            if interrupt.requested:
+                return Approval(answer=Answer.STOP, by="nobody", words="the run was stopped before an answer came")
+        if isinstance(end := ends[0], BaseException):
+            raise end
+        return end
+
+    return approver if approver is deny_all else ask
 
 
 class ScriptedAnswers:

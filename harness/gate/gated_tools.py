@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from _thread import RLock
+from _thread import RLock, get_ident
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -11,10 +11,11 @@ from typing import Self
 from harness.actions import JsonValue
 from harness.declared_types import check_arguments
 from harness.errors import LogError
-from harness.gate.approval import Approver
+from harness.gate.approval import Approver, stoppable
 from harness.gate.gate import Gate
 from harness.gate.options import GateOptions
 from harness.gate.pending_call import PendingCall
+from harness.gate.refused_calls import RefusedCalls, refusal_limit
 from harness.gate.registry import ToolRegistry
 from harness.gate.session_records import record_begin, record_end, session_facts
 from harness.gate.tool import LimitedTool, Tool
@@ -67,7 +68,7 @@ class GatedTools:
         self._facts = facts or {}
         self._gate = Gate(
             policy=policy,
-            approver=approver,
+            approver=stoppable(approver, self._interrupt, when=lambda: get_ident() != self._thread),
             log=log,
             tools=ToolRegistry([tool.under(self._limits) if isinstance(tool, LimitedTool) else tool for tool in tools]),
             interrupt=self._interrupt,
@@ -77,14 +78,16 @@ class GatedTools:
         """The lock for calls: an agent may call from several threads, and each call waits for the one before."""
         self._session = log.session
         self._is_open = False
-        self._refusals = 0
+        self._thread = 0
+        """The thread that began the block. Only a call of another one can still wait for an answer when it leaves."""
+        self._refusals = RefusedCalls()
         self._halted: tuple[StopReason, str] | None = None
 
     @property
     def halted(self) -> str:
         """Reason why the gate is shut. Empty while calls can run.
 
-        The gate shuts after a hard block, after a person stopped the turn, at the limit of refusals, after `stop`, and
+        The gate shuts after a hard block, after a person stopped the turn, at a limit of refusals, after `stop`, and
         after a fault of the gate or the log. It stays shut.
         """
         if self._halted is None and self._is_open:
@@ -99,13 +102,14 @@ class GatedTools:
     def __enter__(self) -> Self:
         """Begin the session. Raises LogError if it cannot be recorded, or if another one of the log is open."""
         self._session = record_begin(self._log, self._gate, session_facts(self._gate, self._facts))
+        self._thread = get_ident()
         self._is_open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the session. The log stays open. A call of another thread is stopped, and its end is waited for.
+        """End the session. The log stays open. A call or question of another thread is stopped, and its end awaited.
 
         Raises LogError, unless another exception leaves the block.
         """
@@ -170,10 +174,9 @@ class GatedTools:
             case ResultStatus.DENIED if end.ends_turn:
                 self._halted = (StopReason.INTERRUPTED, "a person stopped it at a question")
             case ResultStatus.DENIED:
-                self._refusals += 1
-                if self._limits.max_refusals is not None and self._refusals >= self._limits.max_refusals:
-                    detail = f"{self._refusals} calls were refused (refusals = {self._limits.max_refusals})"
-                    self._halted = (StopReason.LIMIT, detail)
+                same = self._refusals.add(pending.proposal.call)
+                if limit := same or refusal_limit(self._refusals.count, self._limits.max_refusals):
+                    self._halted = (StopReason.LIMIT, limit)
             case ResultStatus.INTERRUPTED:
                 self._halted = (StopReason.INTERRUPTED, "a call was interrupted")
             case _:
@@ -183,7 +186,10 @@ class GatedTools:
         return result
 
     def stop(self) -> None:
-        """Shut the gate, from any thread or task. A running command is ended, and no later call runs."""
+        """Shut the gate, from any thread or task. A running command is ended, and no later call runs.
+
+        A question ends too, unless it was asked on the thread that began the block.
+        """
         self._halted = self._halted or (StopReason.INTERRUPTED, STOPPED)
         self._interrupt.note()
 

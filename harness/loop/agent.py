@@ -10,11 +10,12 @@ import time
 from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from harness.actions import Action, JsonValue
 from harness.declared_types import check_arguments
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
-from harness.gate.approval import Approval, Approver
+from harness.gate.approval import Approval, Approver, stoppable
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.options import GateOptions
@@ -56,6 +57,8 @@ When you are done, answer in a few sentences, without a tool call."""
 TYPED = "typed at the prompt"
 """`words` of the log's approval record for a call that the user typed, when no prompt was shown."""
 UNEXPECTED = "an unexpected exception passed through"
+_IS_ASYNC: ContextVar[bool] = ContextVar("is_async", default=False)
+"""Whether this thread is that of a `run_async`."""
 
 
 class Agent:
@@ -136,7 +139,7 @@ class Agent:
         self.limits, registry = self._limited(policy)
         self.gate = Gate(
             policy=policy,
-            approver=approver,
+            approver=stoppable(approver, self.interrupt, when=_IS_ASYNC.get),
             log=log,
             tools=registry,
             interrupt=self.interrupt,
@@ -409,13 +412,15 @@ class Agent:
         attachments: Sequence[Attachment] = (),
         interjection: Callable[[], Interjection | None] = no_interjection,
     ) -> RunResult:
-        """Do as `run` on another thread, so that the event loop goes on. The approver and the observers run there too.
+        """Do as `run` on another thread, so that the event loop goes on. The observers run there too.
 
+        The approver runs on a further thread, so that `stop` ends its question too.
         A task that is cancelled stops the run, waits for its end, and then raises CancelledError.
         """
         import asyncio
 
         def run() -> RunResult:
+            _IS_ASYNC.set(True)  # in the context of that thread alone
             return self.run(
                 prompt, session, carried=carried, origin=origin, attachments=attachments, interjection=interjection
             )
@@ -431,8 +436,8 @@ class Agent:
     def stop(self) -> None:
         """End the current run with `StopReason.INTERRUPTED`, from any thread or task. Nothing is raised there.
 
-        A request to the model is given up and a running command is ended. An approver that waits must return by itself.
-        Between two runs, `stop` ends the next one.
+        A request to the model is given up and a running command is ended. In `run_async` a question ends too; in `run`,
+        an approver that waits must return by itself. Between two runs, `stop` ends the next one.
         """
         self._is_stopped = True
         self.interrupt.note()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from harness.actions import JsonValue
+from harness.gate.refused_calls import RefusedCalls, refusal_limit
 from harness.history import History
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
@@ -87,10 +88,6 @@ class NoBackground:
         """Do nothing."""
 
 
-EQUAL_REFUSALS = 3
-"""Number of refusals of the same call after which the run ends."""
-
-
 class Interjection(Record):
     """A message that the user sends while a run goes on."""
 
@@ -132,7 +129,7 @@ class Run:
         """End of the run. `None` while it goes on."""
         self.turns = 0
         self.retries = 0
-        self.refusals = 0
+        self._refusals = RefusedCalls()
         self.bad_calls = 0
         self.unusable = 0
         """Number of consecutive replies that had no answer or were cut."""
@@ -149,7 +146,6 @@ class Run:
         self.interjection: Callable[[], Interjection | None] = no_interjection
         """Function that returns the next message that the user sent during the run. `None` if there is none."""
         self._prices = prices
-        self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic
         self._started = monotonic()
 
@@ -216,7 +212,7 @@ class Run:
     @property
     def whole_refusals(self) -> int:
         """Number of refused calls, those of helpers included."""
-        return self.refusals + self.helpers.refusals
+        return self._refusals.count + self.helpers.refusals
 
     @property
     def tries(self) -> int:
@@ -270,18 +266,12 @@ class Run:
 
     def refused(self, call: ToolCall) -> str:
         """Count a refused call; return the limit that it reaches, or an empty string."""
-        self.refusals += 1
-        key = (call.name, call.arguments)
-        self._refused[key] = self._refused.get(key, 0) + 1
-        if self._refused[key] >= EQUAL_REFUSALS:
-            return f"the same call was refused {EQUAL_REFUSALS} times"
-        return self._refusal_limit
+        return self._refusals.add(call) or self._refusal_limit
 
     @property
     def _refusal_limit(self) -> str:
         """Message about the limit of refusals if it is reached, otherwise empty."""
-        limit, refusals = self.limits.max_refusals, self.whole_refusals
-        return "" if limit is None or refusals < limit else f"{refusals} calls were refused (refusals = {limit})"
+        return refusal_limit(self.whole_refusals, self.limits.max_refusals)
 
     def misunderstood(self) -> str:
         """Count a call that could not be prepared; return the limit that it reaches, or an empty string."""

@@ -203,7 +203,7 @@ class DelegatedSessions:
             used = run.helpers
             run.helpers = HelpersUse(
                 turns=used.turns + helper_run.tries,
-                refusals=used.refusals + helper_run.refusals,
+                refusals=used.refusals + helper_run.whole_refusals,
                 usage=used.usage + helper_run.usage,
             )
             run.session.helpers_usage += helper_run.usage

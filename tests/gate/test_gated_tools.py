@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -127,6 +127,48 @@ def test_the_limit_of_refusals_shuts_the_gate(place: Place) -> None:
             assert gate.call("bash", {"command": f"touch {name}"}).status is ResultStatus.DENIED
         assert gate.halted == "3 calls were refused (refusals = 3)"
     assert place.end == ("limit", 1)
+
+
+def test_the_third_refusal_of_the_same_call_shuts_the_gate(place: Place) -> None:
+    with place.gate() as gate:
+        for _ in range(2):
+            assert gate.call("write_file", {"path": "b", "content": ""}).status is ResultStatus.DENIED
+            gate.call("read_file", {"path": "a.txt"})
+        assert gate.halted == ""
+        gate.call("write_file", {"path": "b", "content": ""})
+        assert gate.halted == "the same call was refused 3 times"
+    assert place.end == ("limit", 1)
+
+
+def test_leaving_the_block_ends_a_question_of_another_thread(place: Place) -> None:
+    asked, never = Event(), Event()
+
+    def wait(action: Action, verdict: Verdict) -> Approval:
+        asked.set()
+        never.wait()
+        return Approval(answer=Answer.YES, by="person")
+
+    with ThreadPoolExecutor(1) as pool:
+        with place.gate(wait) as gate:
+            running = pool.submit(gate.call, "bash", {"command": "touch late"})
+            assert asked.wait(60)
+        result = running.result(timeout=60)
+    never.set()
+    assert (result.status, "before an answer came" in result.content) == (ResultStatus.DENIED, True)
+    assert not (place.workspace / "late").exists()
+    assert [record["answer"] for record in place.records("approval_answered")] == ["stop"]
+    assert place.end == ("interrupted", 1)
+
+
+def test_an_approver_that_fails_on_another_thread_shuts_the_gate(place: Place) -> None:
+    def fail(action: Action, verdict: Verdict) -> Approval:
+        raise OSError("the line is down")
+
+    with ThreadPoolExecutor(1) as pool, place.gate(fail) as gate:
+        running = pool.submit(gate.call, "bash", {"command": "touch b.txt"})
+        with pytest.raises(GateError, match="the line is down"):
+            running.result(timeout=60)
+    assert place.end == ("gate_error", 1)
 
 
 def test_a_failing_approver_shuts_the_gate(place: Place) -> None:

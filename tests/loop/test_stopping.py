@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from agent_scene import DONE, Playing, Step, reply
@@ -102,6 +103,29 @@ def test_a_task_stops_a_run_without_an_exception(scene: Scene, token: str) -> No
         return [first.stop, (await agent.run_async("go on")).stop]
 
     assert asyncio.run(program()) == [StopReason.INTERRUPTED, StopReason.COMPLETED]
+
+
+def test_stop_ends_a_question_of_a_run_in_an_event_loop(scene: Scene) -> None:
+    asked, never = Event(), Event()
+
+    def wait(action: Action, verdict: Verdict) -> Approval:
+        asked.set()
+        never.wait()
+        return Approval(answer=Answer.YES, by="person")
+
+    call = ToolCall(id="c1", name="read_file", arguments='{"path": "x"}')
+    agent = scene.agent(Playing([reply(call)]), approver=wait)
+
+    async def program() -> StopReason:
+        running = asyncio.create_task(agent.run_async("wait"))
+        await asyncio.to_thread(asked.wait)
+        agent.stop()
+        return (await running).stop
+
+    try:
+        assert asyncio.run(program()) is StopReason.INTERRUPTED
+    finally:
+        never.set()
 
 
 def test_a_cancelled_task_waits_for_the_end_of_its_run(scene: Scene, token: str) -> None:
