@@ -222,6 +222,43 @@ def checked(data: bytes) -> None:
     warnings(loaded(data))
 
 
+UNMARKED = """
+decision = "deny"
+path = ["[st]ecret{0}?"]
+reason = "r"
+"""
+"""A rule that is tried on every file."""
+
+
+class Decided(NamedTuple):
+    """A decision that the policy has made before, so that everything it keeps is made."""
+
+    policy: Policy
+    action: Action
+
+
+def decision(folder: str, rule: str) -> Callable[[int], Decided]:
+    """Return what makes a policy of so many rules, and one call in a folder of files."""
+    for number in range(200):
+        with open(os.path.join(folder, f"{number}.py"), "w"):
+            pass
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    action = BashTool(Workspace(folder)).prepare(call, {"command": "grep -rn foo . | sort > out; ls"})
+
+    def make(size: int) -> Decided:
+        decided = Decided(parse_policy(policy_of(rule)(size), "policy.toml", examples=False), action)
+        evaluate(*decided)
+        return decided
+
+    return make
+
+
+def decisions() -> Iterator[Row]:
+    for name, rule in {**RULES, "paths tried on every file": UNMARKED}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            yield Row(f"a decision: {name}", decision(folder, rule), lambda decided: evaluate(*decided), 250)
+
+
 def policies() -> Iterator[Row]:
     kinds = {name: (rule,) for name, rule in RULES.items()}
     for name, rules in {**kinds, "all kinds": tuple(RULES.values())}.items():
@@ -432,6 +469,7 @@ GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     commands,
     judged,
     policies,
+    decisions,
     logs,
     secrets,
     files,

@@ -32,6 +32,14 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def name_from_top(name: str, top: str, below: str) -> str:
+    """Return a name relative to the workspace as one relative to `top`, an absolute folder above the workspace.
+
+    `below` is the name of the workspace relative to `top`. Absolute names of other places stay.
+    """
+    return name.removeprefix(f"{top}/") if name.startswith("/") else f"{below}/{name.removeprefix('./')}"
+
+
 def is_plain_name(name: str, *, split: str) -> bool:
     """Return whether a name or path is one printable line without any of the characters of `split`."""
     return name.isprintable() and set(split).isdisjoint(name)
@@ -49,12 +57,13 @@ class TreeNames:
     Compared by identity, because the list may be long.
     """
 
-    __slots__ = ("_folded", "_lines", "_names")
+    __slots__ = ("_folded", "_from_tops", "_lines", "_names")
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._names = tuple(names)
         self._lines = ""
         self._folded = ""
+        self._from_tops: dict[tuple[str, str], TreeNames] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -75,6 +84,14 @@ class TreeNames:
         """`lines`, case-folded."""
         self._folded = self._folded or fold(self.lines)
         return self._folded
+
+    def seen_from(self, top: str, below: str) -> TreeNames:
+        """Return the same names, with `lines` and `folded` relative to the folder `top` (`name_from_top`)."""
+        if (top, below) not in self._from_tops:
+            same = TreeNames(self._names)
+            same._lines = TreeNames([name_from_top(name, top, below) for name in self._names]).lines
+            self._from_tops[top, below] = same
+        return self._from_tops[top, below]
 
     def find(self, expression: re.Pattern[str], text: str) -> Iterator[str]:
         """Yield the names on whose lines in `text` (`lines` or `folded`) the expression matches all or a part."""

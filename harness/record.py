@@ -31,7 +31,7 @@ class _RecordType(type):
             # Python 3.14 stores annotations elsewhere unless the module has `from __future__ import annotations`.
             raise TypeError(f"record {name} declares no fields; its module needs `from __future__ import annotations`")
         defaults = {field: namespace.pop(field) for field in own_fields if field in namespace}
-        namespace["__slots__"] = own_fields
+        namespace["__slots__"] = (*own_fields, *namespace.get("__slots__", ()))
         cls = super().__new__(mcs, name, bases, namespace)
         parent = bases[0] if bases else None
         inherited = parent._fields if isinstance(parent, _RecordType) else ()
@@ -60,6 +60,8 @@ class _RecordType(type):
 
 class Record(metaclass=_RecordType):
     """Base of every value type. Fields are annotations, defaults must be immutable, and values cannot be changed.
+
+    A class with `__slots__ = ("__dict__",)` can have a `cached_property`, which is neither compared nor copied.
 
     Raises TypeError for a missing or an unknown field, AttributeError for an assignment.
     """

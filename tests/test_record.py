@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -121,3 +122,24 @@ def test_class_without_annotations_is_refused() -> None:
     with pytest.raises(TypeError) as caught:
         make("Empty", (Record,), {})
     assert str(caught.value) == message
+
+
+class Squared(Point):
+    more: int = 0
+
+    __slots__ = ("__dict__",)
+
+    @cached_property
+    def square(self) -> list[int]:
+        return [self.x * self.x]
+
+
+def test_a_cached_property_is_made_once_and_is_neither_compared_nor_copied() -> None:
+    point = Squared(x=3)
+    assert point.square is point.square
+    assert (point, hash(point), repr(point)) == (Squared(x=3), hash(Squared(x=3)), "Squared(x=3, y=0, more=0)")
+    assert replace(point, x=4).square == [16]
+    with pytest.raises(AttributeError):
+        point.square = [1]
+    with pytest.raises(AttributeError):
+        point.other = 1

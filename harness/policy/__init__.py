@@ -12,6 +12,7 @@ Then their parts:
     effects.py         the places that a judged command may write and reach: the grants of policies
     session_grants.py  a person's grants at a question, for the session or permanently
     destruction.py     irreversible effects, in words for the question
+    rule_index.py      finds the rules that could match a call, so that a decision takes as long with a thousand rules
     tool_defaults.py   the decisions for calls that no rule matches
     loader.py          loads a file into a `Policy`; rule_examples.py checks the examples of its rules
     lint.py            warnings about mistakes in a policy file

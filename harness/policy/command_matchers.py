@@ -178,6 +178,12 @@ class CommandMatcher(Matcher):
         options = None if self.argv.options is None else frozenset(self.argv.options)
         return "command", words, rest, frozenset(self.argv.flags or ()), options, frozenset(self.env)
 
+    def marks(self, *, auto: bool) -> frozenset[str] | None:
+        """Return the names of the programs, unless an auto rule has stars in them."""
+        programs = () if self.argv is None else self.argv.tokens[0]
+        is_open = not programs or (auto and any(STAR in program for program in programs))
+        return None if is_open else frozenset(map(name_of, programs))
+
     def needed(self) -> Sequence[frozenset[Hashable]]:
         """Return the names of the programs, each further word in its pieces, and the variables.
 

@@ -131,6 +131,13 @@ class Matcher(Record):
         """Return a key for the condition that ignores the order of words. Equal for matchers that match the same."""
         return self
 
+    def marks(self, *, auto: bool) -> frozenset[str] | None:  # noqa: ARG002 - likewise
+        """Return words (rule_index.py) that select the actions on which the rule is tried. `None`: it is tried on all.
+
+        INVARIANT: it hits, or in an auto rule covers, no part of an action that has none of these words.
+        """
+        return None
+
     def needed(self) -> Sequence[frozenset[Hashable]]:
         """Return sets of words, from which lint finds the rules that it has to compare.
 

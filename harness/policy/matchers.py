@@ -191,6 +191,10 @@ class FileMatcher(Matcher):
         patterns = frozenset(self.patterns.patterns)
         return type(self), patterns, frozenset(self.access), frozenset(_patterns_of(self.exceptions))
 
+    def marks(self, *, auto: bool) -> frozenset[str] | None:  # noqa: ARG002 - in both kinds of rules
+        """Return the marks of the patterns."""
+        return self.patterns.marks
+
     def needed(self) -> Sequence[frozenset[Hashable]]:
         """Return the patterns."""
         return (frozenset(self.patterns.patterns),)
@@ -221,6 +225,10 @@ class OperandMatcher(FileMatcher):
     def words(self) -> str:
         """Return the access and the patterns, to follow the words of the command."""
         return f"naming only files to {self._access_words()}: {self._pattern_words()}"
+
+    def marks(self, *, auto: bool) -> frozenset[str] | None:
+        """Return the marks of the patterns. `None` for an auto rule, since a command may have no operand."""
+        return None if auto else super().marks(auto=auto)
 
     def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - likewise
         """Return the form `COMMANDS`."""

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.paths import TreeNames, fold
+from harness.paths import TreeNames, fold, name_from_top
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _GLOB_CHARACTERS = frozenset("*?[\\")
+_UNCERTAIN = frozenset("[\\")
+"""Characters that change the meaning of others after them."""
 
 
 class PathPatterns(Record):
@@ -32,9 +34,11 @@ class PathPatterns(Record):
     below: str = ""
     """The name of the workspace relative to `top`."""
 
+    __slots__ = ("__dict__",)
+
     def covers(self, names: Sequence[str]) -> bool:
         """Return whether every name, as the name of a file, matches exactly as written. False for absolute names."""
-        compiled = _compiled(self.patterns)
+        compiled = self._compiled
         return all(not name.startswith("/") and _is_meant(compiled, name) for name in map(self._from_top, names))
 
     def hits(self, names: Sequence[str]) -> bool:
@@ -47,15 +51,22 @@ class PathPatterns(Record):
         INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
         """
         if self.top:
-            yield from (name for name in names if self.hits((name,)))
-            return
-        compiled = _compiled(self.patterns)
-        ways = [(compiled.folded, names.folded)]
-        if compiled.hard or not names.lines.isascii():  # otherwise every match as written is a folded match too
-            ways.append((self.patterns, names.lines))
+            names = names.seen_from(self.top, self.below)
+        ways = [(self._folded, names.folded)]
+        if self._compiled.hard or not names.lines.isascii():  # otherwise every match as written is a folded match too
+            ways.append((self, names.lines))
         for patterns, text in ways:
-            for expression in _expressions(patterns):
+            for expression in patterns._expressions:  # noqa: SLF001 - its own class
                 yield from (name for name in names.find(expression, text) if self.hits((name,)))
+
+    @cached_property
+    def marks(self) -> frozenset[str] | None:
+        """Words of which each path has one that matches: a part of its name, or the end of one from its last dot.
+
+        They are folded. `None` if a path may match without any of them.
+        """
+        marks = frozenset(map(_mark, self.patterns))
+        return None if "" in marks or not marks.isdisjoint(path_marks(self.below)) else marks
 
     def seen_from(self, workspace: str, top: str) -> PathPatterns:
         """Return the patterns of the folder `top` for a workspace below it. Both are absolute, links followed."""
@@ -63,19 +74,16 @@ class PathPatterns(Record):
 
     def _from_top(self, name: str) -> str:
         """Return a name relative to the workspace as one relative to `top`. Absolute names of other places stay."""
-        if not self.top:
-            return name
-        return name.removeprefix(f"{self.top}/") if name.startswith("/") else f"{self.below}/{name.removeprefix('./')}"
+        return name_from_top(name, self.top, self.below) if self.top else name
 
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)
-        patterns = _compiled(self.patterns).folded
-        if folded == name and patterns == self.patterns:
+        if folded == name and self._folded is self:
             return False
-        return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
+        return self._folded._matches(folded)  # noqa: SLF001 - its own class
 
     def _matches(self, name: str) -> bool:
-        compiled = _compiled(self.patterns)
+        compiled = self._compiled
         parts = name.strip("/").split("/")
         if not compiled.names.isdisjoint(parts) or (compiled.folders and not compiled.folders.isdisjoint(parts)):
             return True
@@ -87,6 +95,38 @@ class PathPatterns(Record):
         if any(_simple_match(each, parts, inside=inside) for each in compiled.simple):
             return True
         return bool(compiled.hard) and _pathspec_match(compiled.hard, name)
+
+    @cached_property
+    def _folded(self) -> PathPatterns:
+        """The same patterns, case-folded and relative to `top`. This object itself if they are folded as written."""
+        folded = tuple(map(fold, self.patterns))
+        return self if folded == self.patterns else PathPatterns(patterns=folded)
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return _compiled(self.patterns)
+
+    @cached_property
+    def _expressions(self) -> tuple[re.Pattern[str], ...]:
+        return _expressions(self._compiled)
+
+
+def _mark(pattern: str) -> str:
+    """Return a word of every path that a pattern matches (`PathPatterns.marks`). Empty if none is certain."""
+    if not pattern.isascii() or pattern != pattern.strip() or not _UNCERTAIN.isdisjoint(pattern):
+        return ""
+    for part in reversed(pattern.split("/")):
+        end = part[part.rfind(".") :] if "." in part else ""
+        for word in (part, end):
+            if word and _GLOB_CHARACTERS.isdisjoint(word):
+                return word.lower()
+    return ""
+
+
+def path_marks(text: str) -> set[str]:
+    """Return the words that `PathPatterns.marks` may have for names. `text` has them between slashes."""
+    parts = set(fold(text).split("/"))
+    return parts | {part[part.rindex(".") :] for part in parts if "." in part}
 
 
 def _is_meant(compiled: _Compiled, name: str) -> bool:
@@ -108,8 +148,6 @@ class _Compiled(Record):
     """Patterns that pathspec matches."""
     ways: tuple[_Way, ...]
     """The patterns in `simple` and `hard`, in the stricter reading of auto rules."""
-    folded: tuple[str, ...]
-    """All patterns, case-folded."""
 
 
 class _SimplePattern(Record):
@@ -125,9 +163,8 @@ class _Way(Record):
     """Whether the pattern matches the content of a folder."""
 
 
-@cache
 def _compiled(patterns: tuple[str, ...]) -> _Compiled:
-    """Return `patterns` in groups. Cached, since a policy needs them for every path."""
+    """Return `patterns` in groups."""
     names, folders, endings, simple, hard, ways = [], [], [], [], [], []
     for pattern in patterns:
         if not is_simple(pattern):
@@ -151,7 +188,6 @@ def _compiled(patterns: tuple[str, ...]) -> _Compiled:
         simple=tuple(simple),
         hard=tuple(hard),
         ways=tuple(ways),
-        folded=tuple(fold(pattern) for pattern in patterns),
     )
 
 
@@ -229,13 +265,11 @@ def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
     return _specs[key]
 
 
-@lru_cache(maxsize=256)
-def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+def _expressions(compiled: _Compiled) -> tuple[re.Pattern[str], ...]:
     """Return expressions that find every matching name in a text of many names (`TreeNames.lines`).
 
     The alternatives' common first or last character is factored out, which makes a search four times as fast.
     """
-    compiled = _compiled(patterns)
     inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
     anchored: list[str] = []
     for each in compiled.simple:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Command, Decision, Opaque, PathAccess
+from functools import cached_property
+
+from harness.actions import Access, Action, Command, Decision, Opaque, PathAccess
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.hosts import HostPattern
 from harness.policy.matchers import FileMatcher
+from harness.policy.rule_index import RuleIndex
 from harness.policy.rules import Layer, Rule
 from harness.policy.tool_defaults import Readers, ToolDefault, stated_defaults
 from harness.record import Record, replace
@@ -50,6 +53,17 @@ class Policy(Record):
     sandbox_tables: tuple[SandboxTable, ...] = ()
     """The [sandbox] of each file that has one."""
 
+    __slots__ = ("__dict__",)
+
+    @cached_property
+    def _index(self) -> RuleIndex:
+        return RuleIndex(self.rules)
+
+    def narrowed_to(self, action: Action) -> Policy:
+        """Return this policy without rules that cannot match a part of `action`. Its verdict is the same."""
+        rules = self._index.candidates(action)
+        return self if rules is self.rules else replace(self, rules=rules)
+
     @property
     def named_hosts(self) -> tuple[HostPattern, ...]:
         """The hosts to which rules permit connections, with or without approval. Untrusted files do not count."""
@@ -68,7 +82,7 @@ class Policy(Record):
         """The limits of an approved command whose effects are not modelled, from all files together."""
         return sandbox_of(self.sandbox_tables)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The digest of the file. For several files, a digest of their digests, layers and trust."""
         if len(self.sources) == 1:

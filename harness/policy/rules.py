@@ -173,6 +173,12 @@ class Rule(Record):
         """Whether it is a grant for any command inside walls, without naming one."""
         return self.walled and not any(matcher.names_subject for matcher in self.matchers)
 
+    @property
+    def marks(self) -> frozenset[str] | None:
+        """Words of which an action has one if the rule matches a part of it (rule_index.py). `None` if unknown."""
+        marks = (matcher.marks(auto=self.is_auto) for matcher in self.matchers)
+        return next((words for words in marks if words is not None), None)
+
     def may_hit(self, kind: type[Record]) -> bool:
         """Return whether the rule could hit a facet of that kind."""
         for matcher in self.matchers:  # noqa: SIM110 - runs for every rule and facet, and is faster than `all`

@@ -7,8 +7,6 @@ A stricter rule errs on the strict side. `secret` means `secret/foo` and `pods,s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
-from functools import lru_cache
 
 STAR = "*"
 OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
@@ -19,12 +17,19 @@ NUMBER_FLAG = "-NUM"
 
 def star_match(pattern: str, text: str) -> bool:
     """Return whether a text matches a pattern whose stars match any characters. No other character is special."""
-    return fnmatchcase(text, _escaped(pattern)) if STAR in pattern else pattern == text
-
-
-@lru_cache(1_024)
-def _escaped(pattern: str) -> str:
-    return pattern.replace("[", "[[]").replace("?", "[?]")
+    begin, *parts = pattern.split(STAR)
+    if not parts:
+        return pattern == text
+    end = parts.pop()
+    if len(text) < len(begin) + len(end) or not (text.startswith(begin) and text.endswith(end)):
+        return False
+    place, last = len(begin), len(text) - len(end)
+    for part in parts:
+        start = text.find(part, place, last)
+        if start < 0:
+            return False
+        place = start + len(part)
+    return True
 
 
 def is_option(word: str) -> bool:

@@ -157,6 +157,7 @@ def evaluate(
     commands inside walls asks where they have a gap. Pure; returns a verdict for every Action.
     """
     check_arguments(evaluate, locals())
+    policy = policy.narrowed_to(action)
     verdict = _verdict(policy, action, suspended, hides=hides, walls=walls)
     if not action.default_of or verdict.decision is Decision.AUTO:
         return verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,8 +16,8 @@ from work import assert_linear
 
 from harness.paths import TreeNames, fold
 from harness.policy.argv_pattern import ArgvPattern
-from harness.policy.patterns import PathPatterns, check_pattern, is_simple
-from harness.policy.spellings import NUMBER_FLAG
+from harness.policy.patterns import PathPatterns, check_pattern, is_simple, path_marks
+from harness.policy.spellings import NUMBER_FLAG, star_match
 from harness.programs.catalog import CLUSTERS, model_of
 from harness.programs.options import option_table
 from harness.programs.program import Program, Style
@@ -399,6 +400,35 @@ def test_one_search_finds_of_many_names_those_that_are_hit(texts: list[str], nam
     assert set(rule.hit_among(TreeNames(names))) == {name for name in names if rule.hits([name])}
 
 
+PATTERNS = st.lists(
+    SIMPLE | HARD | st.sampled_from(["a.b", "*.e", "A*.b", "a?b", "\u212a", "a\\*"]), min_size=1, max_size=3
+)
+
+
+@settings(max_examples=examples(800))
+@given(
+    PATTERNS,
+    st.lists(TREE_NAME | st.sampled_from(["x/a.b", "k", "a/\u212a"]), min_size=1, max_size=3),
+    st.sampled_from(["", "b", "a/b.e"]),
+)
+@example(["\u017f"], ["s"], "")
+@example(["k"], ["\u212a"], "")
+@example(["b"], ["x"], "b")
+def test_what_a_pattern_matches_has_one_of_its_marks(texts: list[str], names: list[str], below: str) -> None:
+    patterns = PathPatterns(patterns=tuple(texts))
+    patterns = patterns.seen_from(f"/top/{below}", "/top") if below else patterns
+    if patterns.hits(names) or patterns.covers(names):
+        assert patterns.marks is None or patterns.marks & path_marks("/".join(names))
+
+
+@settings(max_examples=examples(800))
+@given(PATTERNS, st.lists(TREE_NAME | st.sampled_from(["/top/a", "/top/b/a", "/else/a"]), max_size=6))
+@example(["/a"], ["a", "/top/a"])
+def test_one_search_finds_the_names_below_a_folder_of_the_repository(texts: list[str], names: list[str]) -> None:
+    patterns = PathPatterns(patterns=tuple(texts)).seen_from("/top/b", "/top")
+    assert set(patterns.hit_among(TreeNames(names))) == {name for name in names if patterns.hits([name])}
+
+
 PATHS = [
     # patterns, names, covered, hit
     ([".env"], [".env"], True, True),
@@ -538,3 +568,13 @@ def test_a_usual_pattern_is_accepted(text: str) -> None:
 )
 def test_simple_patterns_are_those_that_need_no_pathspec(text: str, simple: bool) -> None:
     assert is_simple(text) is simple
+
+
+@settings(max_examples=examples(400))
+@given(st.text("ab*[?\n", max_size=8), st.text("ab[?\n", max_size=8))
+@example("a*a", "a")
+@example("*a*a", "aa")
+@example("a**b", "ab")
+def test_only_a_star_matches_other_characters(pattern: str, text: str) -> None:
+    escaped = "".join(f"[{character}]" if character in "[?" else character for character in pattern)
+    assert star_match(pattern, text) == fnmatchcase(text, escaped)

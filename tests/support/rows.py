@@ -117,10 +117,10 @@ def _table(
     for number, row in enumerate(rows, 1):
         name = told[number - 1] if told is not None else ""
         values = row
-        if hasattr(row, "marks"):  # pytest.param
+        if isinstance(row, type(pytest.param())):
             if row.marks:
                 raise ValueError(f"row {number} has marks, which only pytest.mark.parametrize knows")
-            name, values = row.id or name, row.values
+            name, values = str(row.id or name), row.values
             values = values[0] if len(names) == 1 else values
         values = (values,) if len(names) == 1 else tuple(values)
         shown = f"row {number}: {name or ', '.join(repr(value)[:80] for value in values)}"
