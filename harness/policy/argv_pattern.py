@@ -10,7 +10,7 @@ from functools import cache
 
 from harness.policy.spellings import NUMBER_FLAG, STAR, has_flag, is_option, star_match, word_hits
 from harness.programs.catalog import options_in
-from harness.programs.leading import LeadingOption, leading_options
+from harness.programs.leading import LeadingOption, leading_options, text_values
 from harness.programs.runners import name_of
 from harness.record import Record
 
@@ -138,7 +138,7 @@ class ArgvPattern(Record):
         if not argv or name_of(argv[0]) not in _programs(self.tokens):
             return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
         for count in range(1, len(self.tokens)):
-            if _after_prefix(argv, {1}, self.tokens[1 : count + 1]) is None:
+            if _after_prefix(argv, {1}, self.tokens[1 : count + 1], text_values(argv)) is None:
                 before, expected = " or ".join(self.tokens[count - 1]), " or ".join(map(repr, self.tokens[count]))
                 has_option = any(map(is_option, self.tokens[count]))
                 remedy = ": write options in `flags`, which takes them in any order" if has_option else ""
@@ -152,16 +152,21 @@ class ArgvPattern(Record):
         skipped: `/usr/bin/git -C x push` begins with `git push`. A word with a star may be any later operand. If the
         pattern has flags, one of them must follow. A long one, or one with a value, may be anywhere after the program.
         """
-        return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
+        if not argv or name_of(argv[0]) not in _programs(self.tokens):
+            return False
+        return self._hits_from(argv, {1}, text_values(argv))
 
     def hits_anywhere(self, words: Sequence[str]) -> bool:
         """Return whether the pattern hits at any position of loosely split words. Errs on the strict side."""
         programs = _programs(self.tokens)
         return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
 
-    def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
-        """Return whether the tokens after the program, and a required flag, follow one of the indexes in `starts`."""
-        after = _after_prefix(argv, starts, self.tokens[1:])
+    def _hits_from(self, argv: Sequence[str], starts: set[int], values: frozenset[int] = frozenset()) -> bool:
+        """Return whether the tokens after the program, and a required flag, follow one of the indexes in `starts`.
+
+        The words at `values` are no operands.
+        """
+        after = _after_prefix(argv, starts, self.tokens[1:], values)
         if after is None:
             return False
         if self.flags is None:
@@ -218,18 +223,20 @@ def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool
     return bool(apart) and all(each in allowed for each in apart)
 
 
-def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
+def _after_prefix(
+    argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]], values: frozenset[int]
+) -> int | None:
     """Return the first index after all `tokens`, or `None` if they do not follow any of `starts` in order.
 
-    Options between them are skipped, each with or without a value.
+    Options between them are skipped, each with or without a value. The words at `values` are skipped too.
     """
     ends = starts
     for token in tokens:
-        reached = _past_options(argv, ends)
+        reached = _past_options(argv, ends) - values
         ends = {place + 1 for place in reached if any(word_hits(word, argv[place]) for word in token)}
         stars = [word for word in token if STAR in word]
         if stars and reached:
-            later = range(min(reached), len(argv))
+            later = set(range(min(reached), len(argv))) - values
             ends |= {place + 1 for place in later if any(word_hits(word, argv[place]) for word in stars)}
     return min(ends, default=None)
 

@@ -54,6 +54,30 @@ def leading_options(argv: Sequence[str], rule_options: Mapping[str, bool]) -> tu
     return tuple(_shared(option, table, inner) for option in options)
 
 
+def text_values(argv: Sequence[str]) -> frozenset[int]:
+    """Return the indexes of words that are certainly values of options, and plain text: `x` in `kubectl get -n x pods`.
+
+    Only options that the table of the program's model knows, and that mean the same everywhere in the command, count.
+    """
+    program = model_of(name_of(argv[0])) if argv else None
+    if program is None or not program.subcommands:
+        return frozenset()
+    table, end = option_table(program.options), argv.index("--") if "--" in argv else len(argv)
+    tables = [option_table(model.options) for model in program.subcommands.values()]
+
+    def is_text(word: str) -> bool:
+        entry = table.get(word)
+        if entry is None or not entry.takes_next or entry.role is not OperandRole.TEXT or not _is_plain(entry):
+            return False
+        return all(inner.get(word, entry) == entry for inner in tables)
+
+    found: set[int] = set()
+    for place in range(1, end - 1):
+        if place not in found and is_text(argv[place]) and argv[place + 1][:1] != "-":
+            found.add(place + 1)
+    return frozenset(found)
+
+
 def runs_code(program: str, option: str) -> bool:
     """Return whether an option before the subcommand may make the program run something else, as in `git -c`."""
     model = model_of(name_of(program))
