@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from harness.policy.spellings import NUMBER_FLAG, STAR, has_flag, is_option, star_match, word_hits
+from harness.policy.spellings import NUMBER_FLAG, STAR, has_flag, is_option, is_unread, may_hit, star_match, word_hits
 from harness.programs.catalog import options_in
 from harness.programs.leading import LeadingOption, leading_options, text_values
 from harness.programs.runners import name_of
@@ -156,6 +156,14 @@ class ArgvPattern(Record):
             return False
         return self._hits_from(argv, {1}, text_values(argv))
 
+    def may_hit(self, argv: Sequence[str]) -> bool:
+        """Return whether `argv` may begin with this pattern, whatever the words are that cannot be read (`is_unread`)."""
+        if not argv or name_of(argv[0]) not in _programs(self.tokens):
+            return False
+        values = text_values(argv)
+        is_known = not any(is_unread(word) for place, word in enumerate(argv) if place not in values)
+        return not is_known and _after_prefix(argv, {1}, self.tokens[1:], values, may_hit) is not None
+
     def hits_anywhere(self, words: Sequence[str]) -> bool:
         """Return whether the pattern hits at any position of loosely split words. Errs on the strict side."""
         programs = _programs(self.tokens)
@@ -224,7 +232,11 @@ def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool
 
 
 def _after_prefix(
-    argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]], values: frozenset[int]
+    argv: Sequence[str],
+    starts: set[int],
+    tokens: Sequence[tuple[str, ...]],
+    values: frozenset[int],
+    hit: Callable[[str, str], bool] = word_hits,
 ) -> int | None:
     """Return the first index after all `tokens`, or `None` if they do not follow any of `starts` in order.
 
@@ -233,11 +245,11 @@ def _after_prefix(
     ends = starts
     for token in tokens:
         reached = _past_options(argv, ends) - values
-        ends = {place + 1 for place in reached if any(word_hits(word, argv[place]) for word in token)}
+        ends = {place + 1 for place in reached if any(hit(word, argv[place]) for word in token)}
         stars = [word for word in token if STAR in word]
         if stars and reached:
             later = set(range(min(reached), len(argv))) - values
-            ends |= {place + 1 for place in later if any(word_hits(word, argv[place]) for word in stars)}
+            ends |= {place + 1 for place in later if any(hit(word, argv[place]) for word in stars)}
     return min(ends, default=None)
 
 

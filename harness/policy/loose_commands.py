@@ -9,6 +9,8 @@ from harness.policy.granted_programs import LEAVES
 from harness.programs.catalog import only_reads
 from harness.programs.runners import WRAPPERS, name_of
 
+UNREAD = "$"
+"""A word that is not known before it runs."""
 _SHELL_WORDS = frozenset(
     "source . cd pushd popd set shopt export unset local declare typeset readonly alias true false : echo printf [ [[ test "
     "wait sleep trap shift return exit if then else elif fi for in do done while until case esac select "
@@ -21,6 +23,19 @@ _PLAIN_WRAPPERS = WRAPPERS - LEAVES - {"ssh", "bunx", "npx", "pnpx", "uvx"}
 def programs_in(text: Opaque) -> list[tuple[str, ...]]:
     """Return the commands of text that could not be parsed, loosely split, without those that only read."""
     return [words for words in map(_after_shell_words, text.commands) if words and not only_reads(words)]
+
+
+def expanded_programs_in(text: Opaque) -> list[tuple[str, ...]]:
+    """Return the same commands, with `$` for each word that an expansion gives, and `$` after the last word.
+
+    An expansion may give any number of words.
+    """
+    if "$" not in text.text and "`" not in text.text:
+        return programs_in(text)
+    return [
+        (*(UNREAD if f"${word}" in text.text or f"${{{word}" in text.text else word for word in words), UNREAD)
+        for words in programs_in(text)
+    ]
 
 
 def only_prepares(text: Opaque) -> bool:

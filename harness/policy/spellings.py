@@ -56,6 +56,19 @@ def word_hits(token: str, word: str) -> bool:
     return any(star_match(token, piece) for piece in pieces(word))
 
 
+def is_unread(word: str) -> bool:
+    """Return whether the text of a word is not known before it runs: it has an expansion, or find's `{}`."""
+    return "$" in word or "`" in word or "{}" in word
+
+
+def may_hit(token: str, word: str) -> bool:
+    """Return whether a word of a stricter rule may mean `word`, whatever an expansion in it gives."""
+    if not is_unread(word):
+        return word_hits(token, word)
+    begin = min((word.partition(sign)[0] for sign in ("$", "`", "{}")), key=len)
+    return _may_begin(token.casefold(), begin.lstrip("\"'").casefold())
+
+
 def _may_begin(token: str, text: str) -> bool:
     """Return whether a word that begins with `text` and is otherwise unknown may match."""
     begin = token.partition(STAR)[0]

@@ -30,7 +30,7 @@ from harness.declared_types import check_arguments
 from harness.policy.built_in import Severity, inspect_facet, names_protected
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, effects_of, is_bounded
-from harness.policy.loose_commands import only_prepares, programs_in
+from harness.policy.loose_commands import expanded_programs_in, only_prepares, programs_in
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
@@ -428,9 +428,14 @@ class _Judge:
             rule for rule in covering if not self._walls.gap or not rule.walled or rule.layer is Layer.SESSION
         )
         if not autos:
-            return self._without_walls(facet, covering) if covering else None
+            without = f"it runs unasked only inside the workspace walls, and here {self._walls.gap}"
+            return self._question(facet, covering, without) if covering else None
         if not all(rule.any_words for rule in autos):  # a rule for these words says what is opened to them
             autos = tuple(rule for rule in autos if not rule.any_words)
+        if (forbidden := self._may_forbid(facet, autos)) is not None:
+            return self._question(
+                facet, autos, f"a word that cannot be read may be what rule {forbidden.label} is about: name it"
+            )
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
         defaults = self._of_other_files(facet, autos)
@@ -459,14 +464,25 @@ class _Judge:
             origin=first.origin,
         )
 
-    def _without_walls(self, facet: Facet, autos: tuple[Rule, ...]) -> FacetVerdict:
-        """Return the question about a command that may run only inside walls, on a machine that cannot build them."""
+    def _may_forbid(self, facet: Facet, autos: Sequence[Rule]) -> Rule | None:
+        """Return a strict rule that may be about an unreadable word of a command that reaches the network.
+
+        Walls hold what such a word does on this machine, but not what is done elsewhere.
+        """
+        if not isinstance(facet, Command | Opaque) or not any(rule.walled and rule.opens.reaches for rule in autos):
+            return None
+        lines = (facet.argv,) if isinstance(facet, Command) else expanded_programs_in(facet)
+        strict, _ = self._rules_about(facet)
+        return next((rule for rule in strict if rule.argv and any(map(rule.argv.may_hit, lines))), None)
+
+    def _question(self, facet: Facet, autos: tuple[Rule, ...], reason: str) -> FacetVerdict:
+        """Return the question about a command that auto rules cover, but that must not run unasked for `reason`."""
         first = autos[0]
         return FacetVerdict(
             facet=facet,
             decision=Decision.CONFIRM,
             source=Source.RULE,
-            reason=f"it runs unasked only inside the workspace walls, and here {self._walls.gap}",
+            reason=reason,
             rules=autos,
             by=f"rule {first.label}",
             layer=first.layer,

@@ -71,11 +71,11 @@ def text_values(argv: Sequence[str]) -> frozenset[int]:
             return False
         return all(inner.get(word, entry) == entry for inner in tables)
 
-    found: set[int] = set()
+    places: set[int] = set()
     for place in range(1, end - 1):
-        if place not in found and is_text(argv[place]) and argv[place + 1][:1] != "-":
-            found.add(place + 1)
-    return frozenset(found)
+        if place not in places and is_text(argv[place]) and argv[place + 1][:1] != "-":
+            places.add(place + 1)
+    return frozenset(places)
 
 
 def runs_code(program: str, option: str) -> bool:

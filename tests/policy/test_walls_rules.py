@@ -108,6 +108,62 @@ def test_command_asks_where_the_walls_have_a_gap(world: World, workspace_policy:
     assert evaluate(workspace_policy, world.action("ls"), walls=none).decision is Decision.AUTO
 
 
+REACHING = """version = 1
+[tools]
+bash = "confirm"
+readers = true
+[[rule]]
+id = "get"
+decision = "auto"
+argv = ["kubectl", "get", "..."]
+walls = "workspace"
+NETWORK
+[[rule]]
+id = "secrets"
+decision = "deny"
+argv = ["kubectl", "get", "secret*"]
+reason = "Secrets."
+[[rule]]
+id = "admin"
+decision = "deny"
+argv = ["git", "push"]
+reason = "Pushes."
+"""
+
+
+@all_rows(
+    ("command", "decision"),
+    [
+        ("kubectl get pods", "auto"),
+        ("kubectl get secrets", "deny"),
+        ("kubectl get $X", "confirm"),
+        ('kubectl get "$X"', "confirm"),
+        ("kubectl get ${X:-pods}", "confirm"),
+        ("kubectl get $(cat names)", "confirm"),
+        ("kubectl get `cat names`", "confirm"),
+        ("kubectl get pods $X", "confirm"),
+        ("kubectl get -n $X pods", "confirm"),
+        ('kubectl get -n "$X" pods', "auto"),
+        ('kubectl get "pod$X"', "auto"),
+        ('kubectl get "sec$X"', "deny"),
+        ("find . -exec kubectl get {} +", "confirm"),
+        ("for x in pods; do kubectl get $x; done", "auto"),
+        ("kubectl get pods; echo $X", "auto"),
+    ],
+)
+def test_an_unread_word_that_a_strict_rule_may_be_about_asks_where_the_network_is_open(
+    command: str, decision: str, world: World
+) -> None:
+    """Walls hold what an unread word does on this machine alone."""
+    for network in ("network = true", 'network = ["10.0.0.1:6443"]'):
+        policy = parse_policy(REACHING.replace("NETWORK", network).encode(), "p.toml")
+        verdict = evaluate(policy, world.action(command))
+        assert (verdict.decision.word, network) == (decision, network), verdict.deciding.reason
+    without = REACHING.replace("NETWORK", "").replace("kubectl", "list-it")
+    verdict = evaluate(parse_policy(without.encode(), "p.toml"), world.action(command.replace("kubectl", "list-it")))
+    assert verdict.decision.word == ("deny" if decision == "deny" else "auto")
+
+
 WITHOUT_WALLS = """version = 1
 [tools]
 bash = "TOOL"
