@@ -87,14 +87,23 @@ def _go_env(parsed: Parsed, use: Use) -> Use:
     return replace(use, act=stricter(use.act, Act.CHANGES)) if sets else use
 
 
+_writes_modules = also_writes("go.mod", "go.sum")
+
+
+def _writes_named_modules(parsed: Parsed, use: Use) -> Use:
+    return _writes_modules(parsed, use) if parsed.operands else use
+
+
 _GO_CHANGES_MODULES = replace(
     _go(
         "u[=TEXT] t[=TEXT] d[=TEXT] compat=TEXT go=TEXT e[=TEXT] r[=TEXT] sync[=TEXT]",
         act=Act.CHANGES,
         operands="TEXT...",
     ),
-    refine=also_writes("go.mod", "go.sum"),
+    refine=_writes_modules,
 )
+# `go mod download` adds sums only for modules in its words (golang/go issue 45551, since Go 1.18), and `verify` none.
+_GO_FETCHES_MODULES = replace(_GO_CHANGES_MODULES, refine=_writes_named_modules)
 # A line in go.mod may require a newer toolchain. Any go command then fetches it (verified by its checksum) and runs it,
 # if the network is open and GOTOOLCHAIN is not `local`. Otherwise `go version` and `go env` only look.
 _GO = Program(
@@ -118,12 +127,13 @@ _GO = Program(
         **dict.fromkeys(
             (
                 "get",
-                *(f"mod {verb}" for verb in "tidy download vendor init verify graph why".split()),
+                *(f"mod {verb}" for verb in "tidy vendor init graph why".split()),
                 "work sync",
                 "work use",
             ),
             _GO_CHANGES_MODULES,
         ),
+        **dict.fromkeys(("mod download", "mod verify"), _GO_FETCHES_MODULES),
         "tool cover": _go("func=READ html=READ mode=TEXT o=WRITE", operands=""),
     },
 )

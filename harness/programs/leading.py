@@ -1,4 +1,4 @@
-"""Options between a program and its subcommand, as in `git -C docs log` and `kubectl -n web get pods`."""
+"""Options between a program and its subcommand or target, as in `git -C docs log` and `make -j4 test`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def leading_options(argv: Sequence[str], rule_options: Mapping[str, bool]) -> tu
     that they differ about is not certain, and neither is a next word that begins with a dash.
     """
     program = model_of(name_of(argv[0]))
-    table = option_table(program.options) if program is not None and program.subcommands else {}
+    table = option_table(program.options) if program is not None and _takes_names(program) else {}
     clusters = program is not None and program.style is not Style.SINGLE
     options: list[LeadingOption] = []
     place = 1
@@ -96,6 +96,11 @@ def value_problem(program: str, option: str) -> str:
     )
 
 
+def _takes_names(program: Program) -> bool:
+    """Return whether options may stand before the name of a subcommand or, as for make, of a target."""
+    return bool(program.subcommands) or program.operands.startswith("TEXT")
+
+
 def _is_plain(entry: Entry) -> bool:
     return not entry.marks and entry.role in _PLAIN_ROLES
 
@@ -112,7 +117,7 @@ def _read(
             return None
     elif name in rule_options:
         takes_next = takes_value = rule_options[name]
-    elif clusters and len(word) > 2 and word[1] != "-" and (short := table.get(word[:2])) and short.takes_next:
+    elif clusters and len(word) > 2 and word[1] != "-" and (short := table.get(word[:2])) and short.role:
         return LeadingOption(name=word[:2], value=word[2:].removeprefix("="), width=1)
     else:
         return None
