@@ -97,7 +97,7 @@ def value_problem(program: str, option: str) -> str:
 
 
 def _takes_names(program: Program) -> bool:
-    """Return whether options may stand before the name of a subcommand or, as for make, of a target."""
+    """Return whether a subcommand or, as for make, a target may follow the options."""
     return bool(program.subcommands) or program.operands.startswith("TEXT")
 
 
