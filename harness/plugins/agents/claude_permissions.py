@@ -15,6 +15,7 @@ from harness.plugins.agents.imported_policy import ASKED, DEFAULTS, Kind, Permis
 from harness.policy.plain_commands import plain_command
 from harness.policy.spellings import is_option
 from harness.programs.catalog import CLUSTERS
+from harness.programs.synonyms import option_synonyms, synonyms
 from harness.session.rule_subjects import Value
 from harness.shell.parser import RESERVED
 from harness.text.strict_json import NotJsonError, read_one
@@ -33,6 +34,8 @@ _MODES = {
 }
 _SHELL = re.compile(r"[|&;<>()$`\\\"'{}\[\]?~#!\n]")
 """Characters that make the words of a command uncertain."""
+_SET = re.compile(r"[A-Za-z_]\w*=")
+"""A variable in front of a command."""
 _PATTERN = re.compile(r"[^/]*[{}!?\[\]\\][^/]*")
 """A part of a path with a pattern that `path` does not have."""
 
@@ -61,7 +64,7 @@ def claude_permissions(text: str) -> tuple[list[Permission], Mapping[str, Decisi
         permissions.append(
             _left_out(key, "places outside the workspace are asked about (built-in), and modes have no key here")
         )
-    for key in ("hooks", "sandbox"):
+    for key in ("env", "hooks", "sandbox"):
         if key in settings:
             permissions.append(_left_out(key, "only `permissions` is read"))
     return permissions, {**DEFAULTS, **_MODES.get(mode, {})}
@@ -128,9 +131,11 @@ def _allowed_command(pattern: str) -> dict[str, Value] | None:
     is_prefix = pattern.endswith("*")
     begin = pattern.removesuffix("*").removesuffix(":")
     words = begin.split()
+    count = next((place for place, word in enumerate(words) if not _SET.match(word)), len(words))
+    variables, words = [word.partition("=")[0] for word in words[:count]], words[count:]
     if not words or "*" in begin or _SHELL.search(begin):
         return None
-    return {"argv": [*words, *(["..."] if is_prefix else [])], "walls": "workspace"}
+    return {"argv": [*words, *(["..."] if is_prefix else [])], "env": variables, "walls": "workspace"}
 
 
 def _strict_command(pattern: str) -> tuple[dict[str, Value], bool]:
@@ -153,10 +158,19 @@ def _strict_command(pattern: str) -> tuple[dict[str, Value], bool]:
 
 
 def _words(words: list[str], example: str) -> dict[str, Value]:
-    """Return the keys of a stricter rule for the first words of a command, with its options at any place."""
+    """Return the keys of a stricter rule for the first words of a command, with its options at any place.
+
+    It names the other spellings that the program takes (`pnpm i`, `--recursive`), too.
+    """
     flags = [word[:2] if word[1] != "-" and words[0] in CLUSTERS else word for word in words[1:] if is_option(word)]
-    argv = [word for word in words if not is_option(word)]
-    return {"argv": argv, "match": [example], "flags": flags}
+    first, *others = (word for word in words if not is_option(word))
+    for _ in range(2):  # the letter of a long form, and the other letters of that
+        flags += [each for flag in flags for each in option_synonyms(first, others, flag) if each not in flags]
+    argv = [
+        [word, *same] if (same := [each[0] for each in synonyms(first, word) if len(each) == 1]) else word
+        for word in others
+    ]
+    return {"argv": [first, *argv], "match": [example], "flags": list(dict.fromkeys(flags))}
 
 
 def _files(pattern: str, kind: Kind, *, is_strict: bool) -> tuple[dict[str, Value] | None, bool]:

@@ -18,7 +18,7 @@ from harness.session.rule_subjects import Value, is_text, rule_text
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
 _MOST_ID = 50
-_NO_OTHER_WORDS = "env       = []\noptions   = []\n"
+_NO_OTHER_WORDS = {"env": "env       = []\n", "options": "options   = []\n"}
 """Keys of a rule in walls whose commands have no variables in front, and no options before the subcommand."""
 
 
@@ -80,7 +80,8 @@ def imported_policy(name: str, permissions: Sequence[Permission], defaults: Mapp
             kinds = () if permission.is_harmless else _kinds_of_unsaid(permission.kind)
             floors |= {kind: max(floors[kind], permission.decision) for kind in kinds}
         elif permission.keys:
-            rules[rule_id] = permission, text
+            if not any(_is_same(permission, each) for each, _ in rules.values()):
+                rules[rule_id] = permission, text
         elif permission.decision is Decision.AUTO:
             tools |= dict.fromkeys(permission.kind.value, Decision.AUTO)
         else:
@@ -95,6 +96,10 @@ def imported_policy(name: str, permissions: Sequence[Permission], defaults: Mapp
     wider += tuple(each.source for each in permissions if each.is_wider and not each.keys)
     lines = _lines(name, tools, [text for _, text in rules.values()], left_out, wider)
     return ImportedPolicy(text="\n".join(lines), left_out=tuple(left_out), wider=wider)
+
+
+def _is_same(permission: Permission, other: Permission) -> bool:
+    return (permission.decision, permission.kind, permission.keys) == (other.decision, other.kind, other.keys)
 
 
 def _kinds_of_unsaid(kind: Kind) -> Sequence[Kind]:
@@ -112,7 +117,8 @@ def _rule(permission: Permission, rule_id: str) -> str:
     reason = f"From the permission {permission.source}" if is_text(permission.source) else "Imported."
     keys: dict[str, Value] = {"id": rule_id, "decision": permission.decision.word, **permission.keys}
     text = rule_text({**keys, "reason": keys.get("reason") or reason})
-    return text + _NO_OTHER_WORDS if "walls" in keys else text
+    others = (line for key, line in _NO_OTHER_WORDS.items() if not keys.get(key))
+    return text + "".join(others) if "walls" in keys else text
 
 
 def _problem(rule: str) -> str:
