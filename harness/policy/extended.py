@@ -36,7 +36,7 @@ Find: TypeAlias = Callable[[str, str], PolicyText]
 """Returns the file of a name in the `extends` of the file at a path. Raises ValueError with the problem."""
 
 
-def with_extended(path: str, content: bytes, find: Find | None) -> tuple[PolicyFile, ...]:
+def with_extended(path: str, content: bytes, find: Find) -> tuple[PolicyFile, ...]:
     """Return the file at `path` and all files that it extends, each once, and after every file that extends it.
 
     Raises PolicyError for a file that is missing, not TOML, or extends itself, and for too many files.
@@ -72,9 +72,7 @@ def text_and_table(file: PolicyText) -> tuple[str, Mapping[str, object]]:
         raise PolicyError(f"{file.path}: {error}") from None
 
 
-def _file_of(file: PolicyText, name: str, find: Find | None) -> PolicyText:
-    if find is None:
-        raise _problem(file, f"{name!r} cannot be read: this policy is a text without a folder")
+def _file_of(file: PolicyText, name: str, find: Find) -> PolicyText:
     try:
         return find(name, file.path)
     except ValueError as error:

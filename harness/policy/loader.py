@@ -98,8 +98,7 @@ def load_policy(
 
     def find(name: str, file: str) -> PolicyText:
         if name in names:
-            path = shipped_policy_path(name)
-            return PolicyText(path=path, content=_content(path))
+            return _shipped(name, file)
         path = os.path.join(os.path.dirname(file), name)
         if _is_bare(name):
             raise ValueError(f"is neither a file (*.toml) nor a shipped policy{nearest(name, names)}")
@@ -110,6 +109,14 @@ def load_policy(
     policy = _parsed_once(files, layer, tuple(extra_tools), examples)
     # A link is guarded, too: another file in its place would be another policy.
     return policy.guarding(*(guarded for name in written for guarded in (os.path.realpath(name), _entry(name))))
+
+
+def _shipped(name: str, _file: str) -> PolicyText:
+    """Return the shipped policy or pack of a name. Raises ValueError if there is none."""
+    if name not in (*SHIPPED, *PACKS):
+        raise ValueError("is not shipped, and this policy is a text without a folder for other files")
+    path = shipped_policy_path(name)
+    return PolicyText(path=path, content=_content(path))
 
 
 def _is_bare(name: str) -> bool:
@@ -143,14 +150,14 @@ def parse_policy(
     examples: bool = True,
     find: Find | None = None,
 ) -> Policy:
-    """Return the policy in `data` (TOML in UTF-8). `file` is its name in messages. Pure.
+    """Return the policy in `data` (TOML in UTF-8). `file` is its name in messages. It reads shipped files only.
 
-    `find` returns the files that it extends. Without `find` it cannot extend any.
+    `find` returns the files that it extends. Without `find` it can extend shipped policies and packs only.
 
     Raises PolicyError like `load_policy`.
     """
     check_arguments(parse_policy, locals())
-    return _parsed(with_extended(file, data, find), layer, tuple(extra_tools), examples)
+    return _parsed(with_extended(file, data, find or _shipped), layer, tuple(extra_tools), examples)
 
 
 def _parsed(files: tuple[PolicyFile, ...], layer: Layer, extra_tools: tuple[str, ...], examples: bool) -> Policy:

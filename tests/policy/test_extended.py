@@ -234,9 +234,11 @@ def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, me
     assert problem.startswith(message.format(folder=os.path.realpath(folder)).replace("2: name", "2: nmae"))
 
 
-def test_a_text_without_a_folder_extends_nothing() -> None:
-    with pytest.raises(PolicyError, match=r"p.toml:2: extends: 'ci' cannot be read"):
-        parse_policy(b'version = 1\nextends = ["ci"]\n', "p.toml")
+def test_a_text_without_a_folder_extends_what_ships() -> None:
+    extended = parse_policy(b'version = 1\nextends = ["ci", "go"]\n', "p.toml")
+    assert {"locked", "go-run"} <= {rule.id for rule in extended.rules}
+    with pytest.raises(PolicyError, match=r"p.toml:2: extends: 'x.toml' is not shipped, and this policy is a text"):
+        parse_policy(b'version = 1\nextends = ["x.toml"]\n', "p.toml")
 
 
 def test_a_word_that_looks_like_a_list_is_written_with_two_signs() -> None:

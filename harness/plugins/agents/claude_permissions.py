@@ -163,12 +163,12 @@ def _words(words: list[str], example: str) -> dict[str, Value]:
     It names the other spellings that the program takes (`pnpm i`, `--recursive`), too.
     """
     flags = [word[:2] if word[1] != "-" and words[0] in CLUSTERS else word for word in words[1:] if is_option(word)]
-    first, *others = (word for word in words if not is_option(word))
+    first, *rest = (word for word in words if not is_option(word))
     for _ in range(2):  # the letter of a long form, and the other letters of that
-        flags += [each for flag in flags for each in option_synonyms(first, others, flag) if each not in flags]
+        flags += [each for flag in flags for each in option_synonyms(first, rest, flag) if each not in flags]
     argv = [
         [word, *same] if (same := [each[0] for each in synonyms(first, word) if len(each) == 1]) else word
-        for word in others
+        for word in rest
     ]
     return {"argv": [first, *argv], "match": [example], "flags": list(dict.fromkeys(flags))}
 

@@ -117,8 +117,8 @@ def _rule(permission: Permission, rule_id: str) -> str:
     reason = f"From the permission {permission.source}" if is_text(permission.source) else "Imported."
     keys: dict[str, Value] = {"id": rule_id, "decision": permission.decision.word, **permission.keys}
     text = rule_text({**keys, "reason": keys.get("reason") or reason})
-    others = (line for key, line in _NO_OTHER_WORDS.items() if not keys.get(key))
-    return text + "".join(others) if "walls" in keys else text
+    lines = (line for key, line in _NO_OTHER_WORDS.items() if not keys.get(key))
+    return text + "".join(lines) if "walls" in keys else text
 
 
 def _problem(rule: str) -> str:
