@@ -26,7 +26,7 @@ from harness.models.divergence import Outlines
 from harness.models.reply_body import unread_call
 from harness.policy.destruction import destroys
 from harness.policy.lint import warnings
-from harness.policy.loader import parse_policy
+from harness.policy.loader import combine, parse_policy
 from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.policy.policy import Policy
 from harness.policy.verdict import evaluate
@@ -253,10 +253,23 @@ def decision(folder: str, rule: str) -> Callable[[int], Decided]:
     return make
 
 
+def two_lists(size: int) -> Policy:
+    """Return the policy of two files that open the network to so many hosts."""
+    hosts = ", ".join(f'"h{number}.example.org"' for number in range(size))
+    opened = f"network = [{hosts}]"
+    rule = f'[[rule]]\nid = "a"\ndecision = "auto"\nargv = ["curl", "..."]\n{opened}'
+    text = f"version = 1\n[sandbox]\n{opened}\n{rule}"
+    return combine([parse_policy(text.encode(), file) for file in ("a.toml", "b.toml")])
+
+
 def decisions() -> Iterator[Row]:
     for name, rule in {**RULES, "paths tried on every file": UNMARKED}.items():
         with tempfile.TemporaryDirectory() as folder:
             yield Row(f"a decision: {name}", decision(folder, rule), lambda decided: evaluate(*decided), 250)
+    action = BashTool(Workspace("/")).prepare(
+        ToolCall(id="1", name="bash", arguments="{}"), {"command": "curl x; make"}
+    )
+    yield Row("a decision: hosts that two files list", two_lists, lambda policy: evaluate(policy, action), 500)
 
 
 def policies() -> Iterator[Row]:

@@ -102,7 +102,7 @@ def ignore_patterns(path: str) -> Patterns:
     return _patterns(f"{_EVERYTHING}\n".encode() if data is None else data)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4_096)  # a large repository has an ignore file in a thousand folders
 def _patterns(data: bytes) -> Patterns:
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
     patterns = []

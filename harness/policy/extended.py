@@ -63,7 +63,7 @@ def with_extended(path: str, content: bytes, find: Find) -> tuple[PolicyFile, ..
     return tuple(reversed(files.values()))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=6 * MAX_FILES)  # a policy has up to six layers
 def text_and_table(file: PolicyText) -> tuple[str, Mapping[str, object]]:
     """Return the text and the table of a policy file. Raises PolicyError if it is not TOML."""
     try:

@@ -8,7 +8,7 @@ address (`192.0.2.7`, `[2001:db8::7]`), each followed by a port if it is neither
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -179,22 +179,26 @@ def meet(reach: Reach, other: Reach) -> Reach:
     """Return the hosts that both allow. An entry counts only if the other list covers it entirely."""
     if reach is None or other is None:
         return other if reach is None else reach
-    both = [text for text in reach if _lies_in(text, other)] + [text for text in other if _lies_in(text, reach)]
-    return tuple(dict.fromkeys(both))
+    return tuple(dict.fromkeys((*_lying_in(reach, other), *_lying_in(other, reach))))
 
 
-def _lies_in(text: str, entries: tuple[str, ...]) -> bool:
-    """Return whether one entry of a list covers `text` entirely."""
-    (inner,) = host_patterns((text,))
-    return any(_covers(outer, inner) for outer in host_patterns(entries))
+def _lying_in(texts: tuple[str, ...], entries: tuple[str, ...]) -> Iterator[str]:
+    """Yield the texts that one entry of a list covers entirely."""
+    outer = {(pattern.host, pattern.port, pattern.below) for pattern in host_patterns(entries)}
+    for text, pattern in zip(texts, host_patterns(texts), strict=True):
+        if not outer.isdisjoint(_covering(pattern)):
+            yield text
 
 
-def _covers(outer: HostPattern, inner: HostPattern) -> bool:
-    if outer.port != inner.port:
-        return False
-    if outer.below:
-        return inner.host.endswith(f".{outer.host}") or (inner.below and inner.host == outer.host)
-    return not inner.below and (inner.host == outer.host or (outer.host == LOCALHOST and inner.host in LOOPBACK))
+def _covering(pattern: HostPattern) -> Iterator[tuple[str, int | None, bool]]:
+    """Yield the host, the port and `below` of each pattern that covers this one entirely."""
+    host, port = pattern.host, pattern.port
+    yield host, port, pattern.below
+    if host in LOOPBACK:
+        yield LOCALHOST, port, False
+    while "." in host:
+        host = host.partition(".")[2]
+        yield host, port, True
 
 
 def is_listed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:

@@ -49,7 +49,7 @@ def _remedy(words: tuple[str, ...]) -> str:
     return f": {walls}have the command behind it called by itself, and write a rule for that" if runs_another else ""
 
 
-@lru_cache(1_024)
+@lru_cache(maxsize=20_000)  # a file of the largest size has fewer rules
 def plain_rule_command(words: tuple[str, ...]) -> Command | None:
     """Return `plain_command` of a rule's words. Cached, since the loader and `policy check` both call it."""
     return plain_command(words)

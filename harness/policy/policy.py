@@ -64,7 +64,7 @@ class Policy(Record):
         rules = self._index.candidates(action)
         return self if rules is self.rules else replace(self, rules=rules)
 
-    @property
+    @cached_property
     def named_hosts(self) -> tuple[HostPattern, ...]:
         """The hosts to which rules permit connections, with or without approval. Untrusted files do not count."""
         untrusted = {source.layer for source in self.sources if not source.trusted}
