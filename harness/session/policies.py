@@ -171,11 +171,13 @@ def _check_managed(path: str, owner: int) -> None:
         )
 
 
-def describe(policy: Policy) -> str:
-    """Return a short description of the policy: its layers, and the source and digest of each."""
+def describe(policy: Policy, state: State) -> str:
+    """Return a short description of the policy: its layers, the source and digest of each, and ended trust."""
     parts = []
     for source in policy.sources:
-        note = "" if source.trusted else ", not trusted: only what tightens counts"
+        has_changed = not source.trusted and state.was_trusted(os.path.realpath(source.path))
+        reason = "changed since you trusted it" if has_changed else "not trusted"
+        note = "" if source.trusted else f", {reason}: only what tightens counts"
         parts.append(f"{source_name(source)} ({source.sha256[:12]}{note})")
     return "; ".join(parts)
 

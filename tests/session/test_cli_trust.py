@@ -27,7 +27,7 @@ from harness.policy.loader import parse_policy, tightening_only
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import Verdict
-from harness.session.policies import assemble
+from harness.session.policies import assemble, describe
 from harness.session.state import State
 from harness.session.trust import TRUST_TOOL, loosening, trusted_or_not
 
@@ -215,6 +215,10 @@ class Folder:
     def asks(self, asked: Asked) -> str:
         return trusted_or_not(self.state, self.root, asked)
 
+    @property
+    def described(self) -> str:
+        return describe(assemble(self.state, self.root, names=None, fallback="default"), self.state)
+
     def autos(self) -> Sequence[str]:
         held = assemble(self.state, self.root, names=None, fallback="default")
         return [rule.id for rule in held.rules if rule.layer is Layer.PROJECT and rule.decision is Decision.AUTO]
@@ -223,6 +227,7 @@ class Folder:
 def test_a_yes_trusts_exactly_this_content_and_is_asked_once(tmp_path: Path) -> None:
     here, yes = Folder(tmp_path).says(LOOSENS), Asked(Answer.YES)
     assert here.autos() == []
+    assert ", not trusted: only what tightens counts" in here.described
     assert here.asks(yes) == f"trusted: {here.file}; any change of its content ends the trust"
     assert here.autos() == ["tests"]
     assert here.asks(yes) == ""
@@ -236,8 +241,10 @@ def test_a_yes_trusts_exactly_this_content_and_is_asked_once(tmp_path: Path) -> 
         MAKE % here.file,
     ]
     assert verdict.decision is Decision.CONFIRM
+    assert "tightens" not in here.described
     here.says(LOOSENS + "# changed\n")
     assert here.autos() == []
+    assert "changed since you trusted it: only what tightens counts" in here.described
     here.asks(yes)
     assert len(yes.questions) == 2
     here.says(LOOSENS)

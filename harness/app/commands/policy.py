@@ -82,7 +82,9 @@ def policy(conversation: Conversation, rest: str) -> None:
         raise UsageError(f"usage: /policy {action}, without further words")
     match action:
         case "" if conversation.open_menu("/policy"):
-            conversation.say_line(f"policy: {describe(conversation.agent.gate.policy)}", Tone.QUIET)
+            conversation.say_line(
+                f"policy: {describe(conversation.agent.gate.policy, conversation.place.state)}", Tone.QUIET
+            )
         case "" | "show":
             _show(conversation)
         case "use":
@@ -209,7 +211,7 @@ def _reload(conversation: Conversation, reason: str) -> None:
     conversation.running.change_policy(conversation.session, new_policy, reason, judged_by=put)
     if conversation.plans:
         conversation.policy_before_plan = new_policy
-    conversation.say_line(f"policy: {describe(new_policy)}", Tone.QUIET)
+    conversation.say_line(f"policy: {describe(new_policy, conversation.place.state)}", Tone.QUIET)
     rules = {(rule.layer, rule.id): rule for rule in before.rules}
     for rule in new_policy.rules:
         old = rules.pop((rule.layer, rule.id), None)

@@ -305,7 +305,7 @@ class Repl:
         self._signals.install()
         collect()
         screen.line(visible_line(f"harness: model {self._agent.model.name}, workspace {place.workspace.root}", 1_000))
-        screen.line(f"policy: {describe(running.policy)}", Tone.QUIET)
+        screen.line(f"policy: {describe(running.policy, place.state)}", Tone.QUIET)
         screen.line(confinement_words(running.tools.level), Tone.QUIET)
         if missing_wall := running.tools.missing_wall:
             screen.line(missing_wall, Tone.WARNING)

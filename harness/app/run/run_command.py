@@ -344,7 +344,7 @@ class _Run:
         _tell_carried(self._carried, session.header, console, quiet=arguments.quiet)
         if arguments.quiet:
             return
-        console.line(f"policy: {describe(session.policy)}", Tone.QUIET)
+        console.line(f"policy: {describe(session.policy, self._place.state)}", Tone.QUIET)
         console.line(confinement_words(session.tools.level), Tone.QUIET)
         if missing_wall := session.tools.missing_wall:
             console.line(missing_wall, Tone.WARNING)

@@ -274,7 +274,7 @@ class ServedSession:
                     "session": opened.session.identity,
                     "log": running.log.path,
                     "model": running.agent.model.name,
-                    "policy": describe(running.policy),
+                    "policy": describe(running.policy, running.place.state),
                     "confinement": running.tools.level,
                     "notes": [*opened.notes, *notes],
                 }
