@@ -26,9 +26,9 @@ from harness.models.divergence import Outlines
 from harness.models.reply_body import unread_call
 from harness.policy.destruction import destroys
 from harness.policy.lint import warnings
-from harness.policy.loader import combine, parse_policy
+from harness.policy.loader import parse_policy
 from harness.policy.plain_commands import EXAMPLE_DISK
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, combine
 from harness.policy.verdict import evaluate
 from harness.process.capture import readable
 from harness.redaction.encoded import encoded_spans

@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from harness.models.endpoint import Endpoint
     from harness.models.openai_chat import OpenAIChat
     from harness.models.scripted_model import ScriptedModel
-    from harness.policy.loader import combine, load_policy, parse_policy
-    from harness.policy.policy import Policy
+    from harness.policy.loader import load_policy, parse_policy
+    from harness.policy.policy import Policy, combine
     from harness.policy.verdict import Verdict, evaluate
     from harness.text.visible import visible
     from harness.tool_kinds import Does, ToolKind
@@ -101,8 +101,8 @@ _HOMES = {
     "harness.models.endpoint": "Endpoint",
     "harness.models.openai_chat": "OpenAIChat",
     "harness.models.scripted_model": "ScriptedModel",
-    "harness.policy.loader": "combine load_policy parse_policy",
-    "harness.policy.policy": "Policy",
+    "harness.policy.loader": "load_policy parse_policy",
+    "harness.policy.policy": "Policy combine",
     "harness.policy.verdict": "Verdict evaluate",
     "harness.text.visible": "visible",
     "harness.tool_kinds": "Does ToolKind",

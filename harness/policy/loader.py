@@ -14,14 +14,14 @@ from typing import Any, NoReturn, TypeAlias
 from harness.actions import Decision
 from harness.declared_types import check_arguments
 from harness.errors import PolicyError, nearest
-from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
+from harness.limits import MAX_COMMAND_SECONDS, Limits
 from harness.policy.effects import DEFAULT_HIDE, DEFAULT_WRITE, SandboxTable, place_problem
 from harness.policy.extended import Find, PolicyFile, PolicyText, text_and_table, with_extended
 from harness.policy.hosts import host_patterns
 from harness.policy.lists import Lists
 from harness.policy.matcher import Examples, RuleKeys
 from harness.policy.matchers import MATCHERS, read_matchers
-from harness.policy.policy import Policy, PolicySource
+from harness.policy.policy import Policy, PolicySource, combine
 from harness.policy.rule_examples import example_problem, examples_of, rule_problem
 from harness.policy.rules import Layer, Opens, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault
@@ -182,47 +182,6 @@ def _parsed(files: tuple[PolicyFile, ...], layer: Layer, extra_tools: tuple[str,
 
 _parsed_once = lru_cache(maxsize=16)(_parsed)
 """`_parsed` for files that a process may load many times. Their contents are a part of the key."""
-
-
-def combine(policies: Sequence[Policy]) -> Policy:
-    """Return one policy from several layers: all rules, all defaults, the strictest limits.
-
-    The order of `policies` does not matter.
-    Raises PolicyError if `policies` is empty, or if two rules of one file have the same ID.
-    """
-    check_arguments(combine, locals())
-    if not policies:
-        raise PolicyError("no policy was given")
-    if len(policies) == 1:
-        return policies[0]
-    rules_by_id: dict[tuple[Layer, str, str, str], Rule] = {}
-    for rule in (rule for policy in policies for rule in policy.rules):
-        other = rules_by_id.setdefault((rule.layer, rule.origin.unit, rule.origin.file, rule.id), rule)
-        if other is not rule:
-            raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
-    return Policy(
-        name="+".join(policy.name for policy in policies),
-        rules=tuple(rule for policy in policies for rule in policy.rules),
-        defaults=tuple(default for policy in policies for default in policy.defaults),
-        limits=strictest(policy.limits for policy in policies),
-        unattended=max(policy.unattended for policy in policies),
-        sources=tuple(source for policy in policies for source in policy.sources),
-        guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
-        readers=tuple(readers for policy in policies for readers in policy.readers),
-        sandbox_tables=tuple(sandbox for policy in policies for sandbox in policy.sandbox_tables),
-    )
-
-
-def tightening_only(policy: Policy) -> Policy:
-    """Return the part of `policy` that only tightens. A project's other parts count only once a person trusts it."""
-    return replace(
-        policy,
-        rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
-        defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
-        readers=tuple(readers for readers in policy.readers if not readers.on),
-        sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables),
-        sources=tuple(replace(source, trusted=False) for source in policy.sources),
-    )
 
 
 def _default_words(tool: str) -> Mapping[str, Decision]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from harness.actions import Access, Action, Command, Decision, Opaque, PathAccess
-from harness.limits import Limits
+from harness.declared_types import check_arguments
+from harness.errors import PolicyError
+from harness.limits import Limits, strictest
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.hosts import HostPattern
 from harness.policy.matchers import FileMatcher
@@ -38,7 +41,7 @@ class PolicySource(Record):
 
 
 class Policy(Record):
-    """All rules, defaults and limits. Immutable; created by `load_policy` and `combine` (loader.py)."""
+    """All rules, defaults and limits. Immutable; created by `load_policy` (loader.py) and `combine`."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -133,3 +136,44 @@ def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
             return may(Command) or may(Opaque) or may(PathAccess)
         case Does.OTHER:
             return bool(rule.tools) or not rule.has_parts
+
+
+def combine(policies: Sequence[Policy]) -> Policy:
+    """Return one policy from several layers: all rules, all defaults, the strictest limits.
+
+    The order of `policies` does not matter.
+    Raises PolicyError if `policies` is empty, or if two rules of one file have the same ID.
+    """
+    check_arguments(combine, locals())
+    if not policies:
+        raise PolicyError("no policy was given")
+    if len(policies) == 1:
+        return policies[0]
+    rules_by_id: dict[tuple[Layer, str, str, str], Rule] = {}
+    for rule in (rule for policy in policies for rule in policy.rules):
+        other = rules_by_id.setdefault((rule.layer, rule.origin.unit, rule.origin.file, rule.id), rule)
+        if other is not rule:
+            raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
+    return Policy(
+        name="+".join(policy.name for policy in policies),
+        rules=tuple(rule for policy in policies for rule in policy.rules),
+        defaults=tuple(default for policy in policies for default in policy.defaults),
+        limits=strictest(policy.limits for policy in policies),
+        unattended=max(policy.unattended for policy in policies),
+        sources=tuple(source for policy in policies for source in policy.sources),
+        guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
+        readers=tuple(readers for policy in policies for readers in policy.readers),
+        sandbox_tables=tuple(sandbox for policy in policies for sandbox in policy.sandbox_tables),
+    )
+
+
+def tightening_only(policy: Policy) -> Policy:
+    """Return the part of `policy` that only tightens. A project's other parts count only once a person trusts it."""
+    return replace(
+        policy,
+        rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
+        defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
+        readers=tuple(readers for readers in policy.readers if not readers.on),
+        sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables),
+        sources=tuple(replace(source, trusted=False) for source in policy.sources),
+    )

@@ -10,8 +10,8 @@ from harness.actions import Access, Decision
 from harness.errors import PolicyError, UsageError
 from harness.files.repository import work_top
 from harness.files.workspace import Workspace
-from harness.policy.loader import SHIPPED, combine, load_policy, shipped_policy_path, tightening_only
-from harness.policy.policy import Policy, PolicySource
+from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
+from harness.policy.policy import Policy, PolicySource, combine, tightening_only
 from harness.policy.rules import Layer, Rule
 from harness.record import replace
 from harness.session.state import MANAGED_POLICY, PROJECT_POLICY, State

@@ -98,7 +98,7 @@ LINE = 4_000
 def loosening(policy: Policy) -> tuple[str, ...]:
     """Return lines about the parts of `policy` that loosen, with file and line.
 
-    They are the parts that `tightening_only` (harness/policy/loader.py) drops. Empty for a policy that only tightens.
+    They are the parts that `tightening_only` (harness/policy/policy.py) drops. Empty for a policy that only tightens.
     The lines can be shown as they are; none contains a line break.
     """
     return tuple(visible_line(line, LINE) for line in (*_defaults(policy), *_sandboxes(policy), *_rules(policy)))

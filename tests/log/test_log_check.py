@@ -39,7 +39,8 @@ from harness.errors import LogError
 from harness.log.action_log import ActionLog
 from harness.log.schema import MAX_RECORD_BYTES
 from harness.log.verify import Verification, first_session, verify
-from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.loader import parse_policy
+from harness.policy.policy import combine, tightening_only
 from harness.policy.rules import Layer
 
 GOOD = lines_of(a_session(3))

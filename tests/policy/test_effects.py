@@ -20,7 +20,8 @@ from harness.actions import (
 )
 from harness.messages import ToolCall
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, effects_of, sandbox_of
-from harness.policy.loader import combine, load_policy, parse_policy, tightening_only
+from harness.policy.loader import load_policy, parse_policy
+from harness.policy.policy import combine, tightening_only
 from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace

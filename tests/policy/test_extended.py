@@ -14,8 +14,8 @@ from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
 from harness.policy.lint import warnings
-from harness.policy.loader import combine, load_policy, parse_policy, shipped_policy_path
-from harness.policy.policy import Policy
+from harness.policy.loader import load_policy, parse_policy, shipped_policy_path
+from harness.policy.policy import Policy, combine
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.session.trust import loosened_by

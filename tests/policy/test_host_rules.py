@@ -8,7 +8,8 @@ from rows import all_rows
 from harness.actions import Action, ToolUse
 from harness.errors import PolicyError
 from harness.messages import ToolCall
-from harness.policy.loader import parse_policy, tightening_only
+from harness.policy.loader import parse_policy
+from harness.policy.policy import tightening_only
 from harness.policy.verdict import evaluate
 
 

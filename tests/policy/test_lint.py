@@ -18,12 +18,12 @@ from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
 from harness.policy.hosts import host_patterns
 from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings
-from harness.policy.loader import SHIPPED, combine, load_policy, parse_policy
+from harness.policy.loader import SHIPPED, load_policy, parse_policy
 from harness.policy.matcher import Matcher
 from harness.policy.matchers import FileMatcher, TextMatcher
 from harness.policy.patterns import PathPatterns
 from harness.policy.plain_commands import EXAMPLE_DISK
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, combine
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_matchers import ArgumentMatcher, ArgumentPatterns, HostMatcher, ToolMatcher
 from harness.policy.verdict import evaluate

@@ -31,15 +31,13 @@ from harness.policy.loader import (
     RULE_KEYS,
     SANDBOX_KEYS,
     TOP_KEYS,
-    combine,
     load_policy,
     parse_policy,
     shipped_policy_path,
-    tightening_only,
 )
 from harness.policy.matchers import FileMatcher, TextMatcher
 from harness.policy.patterns import PathPatterns
-from harness.policy.policy import Policy, PolicySource
+from harness.policy.policy import Policy, PolicySource, combine, tightening_only
 from harness.policy.rules import Layer, Opens, Origin, Rule
 from harness.policy.tool_defaults import ToolDefault
 from harness.policy.tool_matchers import ArgumentMatcher, ArgumentPatterns, HostMatcher, ToolMatcher

@@ -10,9 +10,9 @@ from harness.errors import PolicyError
 from harness.grant_pattern import GrantPattern, pattern_fields, pattern_from
 from harness.messages import ToolCall
 from harness.policy.hosts import Reach, meet
-from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.loader import parse_policy
 from harness.policy.plain_commands import EXAMPLE_DISK
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, combine, tightening_only
 from harness.policy.rules import Layer
 from harness.policy.session_grants import (
     narrowed,

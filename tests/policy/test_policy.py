@@ -19,8 +19,8 @@ from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.argv_pattern import ArgvPattern
 from harness.policy.command_matchers import CommandMatcher
-from harness.policy.loader import combine, parse_policy, tightening_only
-from harness.policy.policy import Policy
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy, combine, tightening_only
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import ToolDefault
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate

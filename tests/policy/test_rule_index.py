@@ -8,9 +8,9 @@ from rows import all_rows
 
 from harness.actions import Action, Decision, Opaque
 from harness.policy.command_matchers import AnyCommand
-from harness.policy.loader import combine, load_policy, parse_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.loose_commands import programs_in
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, combine
 from harness.policy.rule_index import FEW, RuleIndex
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.verdict import evaluate

@@ -8,8 +8,8 @@ from rows import all_rows
 from harness.actions import Action, ToolUse
 from harness.errors import PolicyError
 from harness.messages import ToolCall
-from harness.policy.loader import combine, parse_policy
-from harness.policy.policy import Policy
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy, combine
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.tool_kinds import is_from_outside, is_named

@@ -19,8 +19,8 @@ from harness.grant_pattern import pattern_fields, pattern_from
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer, offer_for
 from harness.policy.lint import warnings
-from harness.policy.loader import combine, parse_policy
-from harness.policy.policy import Policy
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy, combine
 from harness.policy.rules import Layer
 from harness.policy.session_grants import pattern_problem, session_grant, with_grants
 from harness.policy.tool_arguments import MOST_ARGUMENTS, MOST_CHARACTERS, MOST_DEPTH, REST, tool_arguments

@@ -23,8 +23,8 @@ from harness.gate.approval import Approval
 from harness.log.vocabulary import Answer
 from harness.models.scripted import Reply, replies
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, sandbox_of
-from harness.policy.loader import parse_policy, tightening_only
-from harness.policy.policy import Policy
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy, tightening_only
 from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import Verdict
 from harness.session.policies import assemble, describe

@@ -27,8 +27,8 @@ from harness.log.vocabulary import CUT_SHORT
 from harness.paths import short_place
 from harness.policy.built_in import is_entry_point
 from harness.policy.extended import PolicyText, text_and_table
-from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
-from harness.policy.policy import Policy
+from harness.policy.loader import DECISION_WORDS, parse_policy
+from harness.policy.policy import Policy, combine, tightening_only
 from harness.policy.rules import Layer, Origin
 from harness.policy.session_grants import Grant, with_grants
 from harness.policy.verdict import Source, Verdict, evaluate
