@@ -36,12 +36,30 @@ def assemble(
     only tightens unless the user has trusted exactly its content; then that of the repository's top, if the workspace is
     a folder below, which only tightens.
 
-    `pinned` is the SHA-256 that the policy of `names` must have. `examples` says whether examples are tried, as in
-    `load_policy`; those of shipped policies are never tried here, only by our tests and `harness policy check`.
+    `pinned` is the SHA-256 that the policy of `names` must have. `examples` says whether examples are tried, unless an
+    earlier run has tried them; those of shipped policies only by our tests and `harness policy check`.
 
     Raises UsageError for `pinned` without `names`. Raises PolicyError for another digest, and for a layer that cannot
     be read or parsed: an invalid layer is never skipped.
     """
+    policy = _in_force(state, workspace, names, fallback, pinned, examples=False)
+    has_own_rules = not all(shipped_name(source.path) for source in policy.sources)
+    if examples and has_own_rules and not state.has_tried(policy.sha256):
+        policy = _in_force(state, workspace, names, fallback, pinned, examples=True)
+        state.note_tried(policy.sha256)
+    return policy
+
+
+def _in_force(
+    state: State,
+    workspace: str,
+    names: str | Sequence[str] | None,
+    fallback: str,
+    pinned: str | None,
+    *,
+    examples: bool,
+) -> Policy:
+    """Return the policy of `assemble`, with all examples tried or with none."""
     layers = []
     if os.path.lexists(MANAGED_POLICY):
         layers.append(managed_policy(MANAGED_POLICY, examples=examples))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from harness import __version__
 from harness.errors import LogError, PolicyError, UsageError
 from harness.safe_files import append_line, is_locked_within, make_private, open_private
 from harness.shipped import STATE_FOLDERS
@@ -24,6 +25,7 @@ HEADS_NAME = "heads.jsonl"
 _DECLINED = "declined"
 """Beginning of a line of the trust file that declines trust."""
 _LOCK_SECONDS = 5.0
+_MAX_TRIED_BYTES = 50_000
 """Seconds to wait for another program's write to the trust file."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
@@ -100,6 +102,8 @@ class State:
         """The folders in which plugins keep files."""
         self.trust = os.path.join(state, "trusted_policies")
         """The trust file: digests of project files that the user has trusted or declined."""
+        self.tried = os.path.join(state, "tried_policies")
+        """The file with the version and the digests of policies whose examples this user's runs have tried."""
         self.redaction_key = os.path.join(state, "redaction_key")
         """The file with the key of this installation's redaction marks."""
         self.history = os.path.join(state, "history")
@@ -239,6 +243,26 @@ class State:
         ending = _noted("", path)
         lines = [line for line in _private_lines(self.trust) if line.rstrip("\n").endswith(ending)]
         return bool(lines) and not lines[-1].startswith(f"{_DECLINED} ")
+
+    def has_tried(self, sha256: str) -> bool:
+        """Return whether this version has tried the examples of the policy with this digest. False in doubt.
+
+        INVARIANT: a wrong answer only leaves examples untried. It changes no decision.
+        """
+        try:
+            return any(line.split() == [__version__, sha256] for line in _private_lines(self.tried))
+        except UsageError:
+            return False
+
+    def note_tried(self, sha256: str) -> None:
+        """Note that the examples of the policy with this digest hold. Only in a state folder that exists already."""
+        try:
+            with open(open_private(self.tried, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0) as file:
+                if file.tell() > _MAX_TRIED_BYTES:
+                    file.truncate(0)
+                file.write(f"{__version__} {sha256}\n".encode())
+        except OSError:
+            return  # the next run tries them again
 
     def _last_word_of(self, sha256: str) -> str:
         """Return the beginning of the last line about this content; empty if there is none."""
