@@ -42,7 +42,7 @@ class Lists:
 
     def value(self, key: str, value: object) -> object:
         """Return the value of a rule's key with its lists in place. Raises ValueError for an unknown list."""
-        if key not in KEYS or not isinstance(value, list):
+        if key not in KEYS or not isinstance(value, list) or "@" not in str(value):
             return value
         if key != _NESTED:
             return [entry for item in value for entry in (self.texts((item,)) if isinstance(item, str) else (item,))]

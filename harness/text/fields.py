@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -64,9 +65,20 @@ class Fields:
 
 def check_of(word: str, parts: Parts | None = None) -> Check:
     """Return the check for a type (see the module). Raises KeyError for an unknown type."""
-    if parts and word in parts:
+    if not parts:
+        return _check_of_type(word)
+    if word in parts:
         part = parts[word]
         return part if callable(part) else Fields(part, parts).problem
+    return _made_check(word, parts)
+
+
+@cache
+def _check_of_type(word: str) -> Check:
+    return _made_check(word, None)
+
+
+def _made_check(word: str, parts: Parts | None) -> Check:
     if word.endswith("|null"):
         inner = check_of(word.removesuffix("|null"), parts)
         return lambda value: "" if value is None else inner(value)
