@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,15 @@ import sqlalchemy as sa
 from batch_scene import POLICY, SECONDS, ByContent, repository, until, write_tasks
 from program import Done, Program
 
+from harness.plugins.fleet.queue.open_queue import open_queue
 from harness.process import procfs
 
 LEASE = 6.0
 """Seconds: short, so that a dead worker is soon noticed. A worker that a busy machine holds up for so long is lost too."""
+
+
+POLL = 0.1
+"""Seconds between two polls for tasks of the queues here."""
 
 
 class AttemptRow(NamedTuple):
@@ -71,10 +77,14 @@ class WorkerProcess:
 class Fleet:
     """A batch of tasks in a queue, and all that works on it."""
 
-    def __init__(self, program: Program, folder: Path, queue: str, url: str, player: ByContent) -> None:
+    def __init__(
+        self, program: Program, folder: Path, queue: str, url: str, player: ByContent, *, poll: float | None = POLL
+    ) -> None:
+        """Take the queue's address, and the seconds between two polls of its workers (`None`: as users have them)."""
         self.program = program
         self.player = player
         self.queue = queue
+        self._poll = poll
         self.folder = folder
         self.repository = repository(folder / "repository")
         self.out = folder / "out"
@@ -101,7 +111,9 @@ class Fleet:
         return [*own, "--queue", self.queue, *more]
 
     def put(self, *more: str) -> Done:
-        """Put the tasks in."""
+        """Put the tasks in. The first time this makes the queue."""
+        with closing(open_queue(self.queue, poll_seconds=self._poll)):
+            pass
         done = self.program.run(*self.batch_words(*more))
         assert done.code == 0, done
         return done
@@ -151,6 +163,18 @@ class Fleet:
             return int(
                 connection.execute(sa.text("SELECT count(*) FROM harness_attempts WHERE how = 'done'")).scalar() or 0
             )
+
+    def silence(self, worker: str) -> None:
+        """Set the last heartbeat of a stopped worker far back, as if its lease had passed. Who looks next sees it as lost."""
+        with self._engine.begin() as connection:
+            aged = sa.text("UPDATE harness_workers SET seen = seen - lease - 1 WHERE name = :name")
+            connection.execute(aged, {"name": worker})
+
+    def lose(self, worker: str) -> None:
+        """Do the same, and look: the tasks of the worker go back into the queue."""
+        self.silence(worker)
+        with closing(open_queue(self.queue)) as queue:
+            queue.give_back_lost()
 
     def forget(self, worker: str) -> None:
         """Have the queue know nothing of a worker any more."""

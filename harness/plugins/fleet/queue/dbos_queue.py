@@ -43,7 +43,7 @@ APPLICATION = "harness"
 TASK = "task"
 """Name of the only DBOS workflow, which runs one task."""
 POLL_SECONDS = 1.0
-"""Seconds between two polls for tasks."""
+"""Seconds between two polls for tasks, in a queue whose maker names no other."""
 REST_SECONDS = 3600.0
 """Seconds between two polls for internal tasks of DBOS. There are none here."""
 AT_ONCE = 500
@@ -89,16 +89,19 @@ class DbosQueue:
         *,
         key: str = "",
         make: bool = True,
+        poll_seconds: float | None = None,
         is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Open the queue at `url`, for the tasks of the API key named `key`. Raises UsageError if that fails.
 
-        With `make`, a missing queue is created. While the database cannot be reached, calls are repeated, and `away`
-        gets the reason. Once `is_gone` returns true, they raise QueueAwayError instead.
+        With `make`, a missing queue is created. Its workers poll for tasks every `poll_seconds`, or by default every
+        POLL_SECONDS. While the database cannot be reached, calls are repeated, and `away` gets the reason. Once
+        `is_gone` returns true, they raise QueueAwayError instead.
         """
         self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION
+        self._poll_seconds = poll_seconds or POLL_SECONDS
         self._worker = ""
         _quiet()
         _refuse_pickles()
@@ -201,7 +204,10 @@ class DbosQueue:
     def _queue(self) -> DatabaseQueue:
         """Return DBOS's object for the queue. Creates the queue if it does not exist."""
         return self._client.register_queue(
-            self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
+            self._name,
+            polling_interval_sec=self._poll_seconds,
+            on_conflict="never_update",
+            application_name=APPLICATION,
         )
 
     def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:

@@ -16,13 +16,14 @@ def open_queue(
     *,
     key: str | None = None,
     make: bool = True,
+    poll_seconds: float | None = None,
     is_gone: Callable[[], bool] = lambda: False,
     away: Callable[[str], None] = lambda _: None,
 ) -> DbosQueue:
     """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`. With `key`: for the tasks of that API key.
 
-    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError if the extra is not installed, or if the
-    queue cannot be opened.
+    `make`, `poll_seconds`, `is_gone` and `away` are those of DbosQueue. Raises UsageError if the extra is not
+    installed, or if the queue cannot be opened.
     """
     try:
         from harness.plugins.fleet.queue.dbos_queue import DbosQueue
@@ -30,4 +31,4 @@ def open_queue(
         if error.name not in ("dbos", "sqlalchemy"):
             raise
         raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
-    return DbosQueue(url, key=key or "", make=make, is_gone=is_gone, away=away)
+    return DbosQueue(url, key=key or "", make=make, poll_seconds=poll_seconds, is_gone=is_gone, away=away)

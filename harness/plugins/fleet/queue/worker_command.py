@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 
 EVERY_SECONDS = 0.2
 """Seconds between two checks of signals and the lease."""
+SOON_SECONDS = 0.25
+"""With --drain: seconds from the start, and from the end of a task, to a check whether the queue is empty."""
 IDLE_SECONDS = 2.0
-"""With --drain: seconds between two checks whether the queue is empty."""
+"""Seconds between two of these checks at most: while no task ends, each wait is twice the one before."""
 FOR_EVER = 1e9
 
 
@@ -145,8 +147,11 @@ class _Work:
             self._end_event.wait(self._lease / BEATS)
 
     def _look(self) -> None:
-        while not self._end_event.wait(IDLE_SECONDS):
+        pause, done = SOON_SECONDS, self._worker.done
+        while not self._end_event.wait(pause):
             self._is_idle = self._queue.is_idle(self._version)
+            pause = min(2 * pause, IDLE_SECONDS) if done == self._worker.done else SOON_SECONDS
+            done = self._worker.done
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from harness.plugins.fleet.queue.queue import WorkerLostError
 COUNT = proof_size("FLEET_TASKS", 12, full=1000)
 KILLS = max(2, COUNT // 25)
 LEASE = float(proof_size("FLEET_LEASE", 4, full=15))
-"""Seconds. Who waits for the end of one waits for a worker to be taken for lost."""
+"""Seconds: short, so that a worker that goes on after a stop soon hears that it was lost."""
 MACHINES = "one", "two"
 WORKERS = 4
 HELD = "bash python3 s.py"
@@ -127,7 +127,7 @@ class Proof:
         """Wait for what must happen, with four workers."""
         end = time.monotonic() + SECONDS
         while not happened():
-            assert time.monotonic() < end, [worker.said for worker in self.up]
+            assert time.monotonic() < end, (self.fleet.attempts(), [worker.said for worker in self.up])
             self.keep_up()
             time.sleep(0.1)
 
@@ -160,6 +160,7 @@ class Proof:
     def kill_one(self) -> None:
         worker, row = self.one_at_work()
         worker.end(signal.SIGKILL)
+        self.fleet.silence(row.worker)
         self.up.remove(worker)
         self.logs.append(row)
         self.keep_up()
@@ -183,6 +184,8 @@ class Proof:
         def are_lost() -> bool:
             return not zombies & {(row.task, row.number) for row in self.fleet.running()}
 
+        for name in {row.worker for _, row in self.stopped}:
+            self.fleet.silence(name)
         self.until(are_lost)
         woken, self.stopped = self.stopped, []
         for worker, _ in woken:
@@ -196,7 +199,7 @@ class Proof:
 def proof(program: Program, tmp_path: Path, base: Base) -> Iterator[Proof]:
     program.environment["OPENAI_API_KEY"] = "sk-none"
     with serving() as (url, player):
-        fleet = Fleet(program, tmp_path, base.url, url, player)
+        fleet = Fleet(program, tmp_path, base.url, url, player, poll=None)
         yield Proof(fleet, base)
         fleet.close()
 
@@ -294,7 +297,7 @@ def test_a_task_that_its_workers_do_not_survive_is_given_up(fleet: Fleet) -> Non
     fleet.put()
     waiting = fleet.waiting()
     while not fleet.done():
-        worker = fleet.worker("-j", "1", lease=2.0)
+        worker = fleet.worker("-j", "1", lease=SECONDS)
         name = worker.name
 
         def is_deadly(worker: WorkerProcess = worker, name: str = name) -> bool:
@@ -302,7 +305,11 @@ def test_a_task_that_its_workers_do_not_survive_is_given_up(fleet: Fleet) -> Non
             return any(logs_of(fleet, row) for row in rows) or not worker.is_alive or fleet.done() > 0
 
         until(is_deadly)
-        worker.end(signal.SIGTERM if fleet.done() else signal.SIGKILL)
+        if fleet.done():
+            worker.end(signal.SIGTERM)
+        else:
+            worker.end(signal.SIGKILL)
+            fleet.silence(name)
     done = ended(waiting)
     assert done.code == 1, done
     (row,) = fleet.rows()

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,7 @@ LEASE = 60.0
 """Of workers that are not to be lost, however busy the machine is."""
 SHORT = 20.0
 """Of the worker that is cut off. It ends what it runs after three quarters of that."""
-HALF_WAY = proof_size("SLOW_MILLISECONDS", 20, full=100) / 1000
+HALF_WAY = proof_size("SLOW_MILLISECONDS", 5, full=100) / 1000
 """Seconds that bytes take in one direction over a slow link."""
 MOST_CONNECTIONS = 8
 """Of one worker to the database, whatever it is at."""
@@ -191,6 +191,7 @@ def test_a_machine_that_is_cut_off_ends_its_task_and_another_does_it_again(
     assert "the queue was not told" in cut.said
     assert "what ran here was killed, and others do it" in cut.said
     assert not [words for words in fleet.processes().values() if f"harness-workers/{cut.name}" in words]
+    fleet.lose(cut.name)
     assert until_running(fleet, "held", 2).worker == other.name
     assert len(fleet.running()) == 1
     gate.touch()
@@ -245,7 +246,11 @@ def test_two_machines_share_tasks_over_a_slow_link_with_few_connections(
 
 def test_worker_cut_off_during_a_beat_does_not_block_others(postgres: PostgresServer) -> None:
     url = postgres.url(f"beat_{secrets.token_hex(4)}")
-    cut, other = open_queue(url), open_queue(url)
+    with closing(open_queue(url)) as queue:
+        limit = sa.text("SHOW idle_in_transaction_session_timeout")
+        assert queue.ledger.within(lambda connection: connection.execute(limit).scalar()) == "10s"
+    # The same with a limit that passes sooner.
+    cut, other = open_queue(f"{url}?options=-c%20idle_in_transaction_session_timeout=500"), open_queue(url)
     is_held, is_over = threading.Event(), threading.Event()
     cut.join(worker="cut", version="v", jobs=1, lease=0.01)
     other.join(worker="other", version="v", jobs=1, lease=LEASE)

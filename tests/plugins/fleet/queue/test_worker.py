@@ -360,14 +360,14 @@ def test_the_next_worker_of_the_machine_hands_in_the_log_of_a_killed_one(fleet: 
     git(fleet.repository, "commit", "--quiet", "--all", "-m", "deaf")
     fleet.tasks([HELD])
     fleet.put()
-    first = fleet.worker(lease=10.0)
+    first = fleet.worker(lease=LEASE)
     row = until_running(fleet, "t0")
     (log,) = logs_of(fleet, row)
     first.send(signal.SIGKILL)
     third = fleet.worker(lease=LEASE)
     until(lambda: fleet.log("t0", 1).exists() and not log.parents[4].exists())
     assert '"exit_code":143' in fleet.log("t0", 1).read_text()
-    # Whoever comes to it sees that the first is lost.
+    fleet.lose(first.name)
     until_running(fleet, "t0", 2)
     gate.touch()
     assert third.end(signal.SIGTERM) == 0, third.said
