@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,8 +71,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count the records of action logs."""
+    """Begin to count the records of action logs. Undo what a start in the background did to the signals."""
     config.stash[CENSUS] = Census()
+    hear_signals(is_worker=hasattr(config, "workerinput"))
+
+
+def hear_signals(*, is_worker: bool) -> None:
+    """Give started programs the signals that a shell's `&` or `nohup` had this process ignore: they would inherit that.
+
+    A signal with a function of Python's has its default in a started program. Ctrl-C ends a foreground start as ever;
+    that a terminal closes, or Ctrl-Backslash, does nothing to a background start and its workers.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if is_worker or signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(autouse=True)
