@@ -5,6 +5,8 @@ from __future__ import annotations
 import compileall
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ settings.load_profile("harness")
 
 CENSUS = pytest.StashKey[Census]()
 IN_MEMORY = frozenset(("audit", "gate", "models"))
+FEW_FILES = 30
+"""So many test files each worker compiles for itself."""
 LEAST_RECORDS = 30_000
 """How many records the whole suite writes at the very least into folders that its tests leave behind."""
 
@@ -63,6 +67,26 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the package once: a process that runs out of disk in a test would leave half a module's bytecode behind."""
     if not hasattr(session.config, "workerinput"):
         compileall.compile_dir(str(Path(__file__).parent.parent / "harness"), quiet=2)
+        if getattr(session.config.option, "numprocesses", None):
+            compile_tests()
+
+
+def compile_tests() -> None:
+    """Have pytest compile each test file once, a part of them on each core: else every worker compiles them all."""
+    tests = Path(__file__).parent
+    stale = [str(file) for file in sorted(tests.rglob("test_*.py")) if not is_compiled(file)]
+    if len(stale) > FEW_FILES:
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+        cores = os.cpu_count() or 1
+        parts = [subprocess.Popen([*command, *stale[n::cores]], stdout=subprocess.DEVNULL) for n in range(cores)]
+        for part in parts:
+            part.wait()
+
+
+def is_compiled(file: Path) -> bool:
+    """Say whether there is bytecode of a test file, as pytest names it, that is no older than the file."""
+    made = (file.parent / "__pycache__").glob(f"{file.stem}.{sys.implementation.cache_tag}-pytest-*.pyc")
+    return any(one.stat().st_mtime >= file.stat().st_mtime for one in made)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -71,7 +95,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count the records of action logs. Undo what a start in the background did to the signals."""
+    """Begin to count the records of action logs, and keep bytecode. Undo what a start in the background did to the signals."""
+    sys.dont_write_bytecode = False  # of test files, whatever the environment says
     config.stash[CENSUS] = Census()
     hear_signals(is_worker=hasattr(config, "workerinput"))
 
