@@ -6,7 +6,7 @@ import pytest
 from judged_world import OPEN, World, harmless, hostile, made_with_secrets
 from rows import all_rows
 
-from harness.actions import Action, Decision, Opaque
+from harness.actions import Action, Command, Decision, Opaque
 from harness.policy.command_matchers import AnyCommand
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.loose_commands import programs_in
@@ -137,6 +137,26 @@ def test_only_the_rules_of_its_words_are_tried_on_an_action(world: World) -> Non
     assert about("ls") == []
     assert about("sudo tool7 a.pem3; cat src/x.PEM9 KEYS/1.key") == ["p1", "p3", "c7", "p9"]
     assert about("eval $x tool5 /x/2.key") == ["p2", "c5"]
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        Command(text="", argv=("/usr/bin/tool5", "x")),
+        Command(text="", argv=("x",), run_by=(("env", "x"), ("./tool5", "run", "x"))),
+        Opaque(text="", reason="", column=1, commands=(("x", "y"), ("eval", "tool5"))),
+        Opaque(text="", reason="", column=1, given_to=Command(text="", argv=("tool5", "-c"))),
+    ],
+    ids=["the program", "what runs it", "a word of opaque text", "the reader of opaque text"],
+)
+def test_a_rule_is_found_by_each_word_that_may_be_a_program(facet: Command | Opaque, world: World) -> None:
+    """Without the words of operands, in which the programs often are, too."""
+    rules = "".join(
+        f'[[rule]]\nid = "c{number}"\ndecision = "confirm"\nargv = ["tool{number}"]\n' for number in range(2 * FEW)
+    )
+    policy = parse_policy(f"version = 1\n{rules}".encode(), "many.toml")
+    action = replace(world.action("ls"), facets=(facet,))
+    assert [rule.id for rule in policy.narrowed_to(action).rules] == ["c5"]
 
 
 def test_few_rules_are_all_tried(world: World) -> None:
