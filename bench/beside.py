@@ -1,13 +1,14 @@
 """Measure the harness beside bare programs of the openai SDK and other agents: one server, one script, shuffled rounds.
 
 All play one scene of 40 calls of `true`, and those that start at once one of a single call. `first request` is the time from
-the start to the first request, `gap per call` from a reply to the next request: the call itself included. Prints a table;
-always exits 0: a bench measures, it does not judge.
+the start to the first request, `gap per call` from a reply to the next request: the call itself included. `memory` is the
+most that a process and all below it held at once. Prints a table; always exits 0: a bench measures, it does not judge.
 """
 
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import random
 import statistics
@@ -29,6 +30,9 @@ AT_ONCE = 20
 PROMPT = "PROMPT"
 """Stands for what is said, in the command of who is measured."""
 POSTING = "the SDK's post()"
+LOOK_SECONDS = 0.005
+NATIVE = {"codex": "node_modules/@openai/codex-*/vendor/*/bin/codex"}
+"""Where npm put the program itself, of an agent whose command on npm only starts it: Node costs as much as a third of it."""
 
 POST = """\
 import json, subprocess, sys, openai
@@ -76,8 +80,6 @@ class Cost(NamedTuple):
     wall: float
     cpu: float
     """Seconds of user and system time."""
-    peak: float
-    """Most resident memory at once, in MB, of the largest process among them."""
 
 
 class Started(NamedTuple):
@@ -99,7 +101,30 @@ class Started(NamedTuple):
         wall = time.monotonic() - self.when
         if status:
             raise SystemExit(f"a run exited with {os.waitstatus_to_exitcode(status)}")
-        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+        return Cost(wall, usage.ru_utime + usage.ru_stime)
+
+    def peak(self) -> float:
+        """Wait for it. Return the most memory, in MB, that it and all below it were seen to hold at once."""
+        most = 0.0
+        while not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            most = max(most, _held(self.pid))
+            time.sleep(LOOK_SECONDS)
+        self.end()
+        return most
+
+
+def _held(pid: int) -> float:
+    """Return the memory of a process and all below it, in MB. What some share counts once (PSS). Of an ended one 0."""
+    held, below = 0.0, []
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            held = next((int(line.split()[1]) / 1024 for line in file if line.startswith("Pss:")), 0.0)
+        for name in glob.glob(f"/proc/{pid}/task/*/children"):
+            with open(name, encoding="ascii") as file:
+                below += file.read().split()
+    except OSError:  # it has ended meanwhile
+        pass
+    return held + sum(_held(int(child)) for child in below)
 
 
 class Stamping(PlayedModel):
@@ -178,6 +203,12 @@ class Contender(NamedTuple):
         gaps = [came - answered for (_, answered), (came, _) in pairwise(stamps)]
         return Measured(stamps[0][0] - started.when, statistics.median(gaps[1:]), cost)
 
+    def peak(self, served: Served) -> float:
+        """Play the scene of many calls once more. Return its memory. A run of its own, since looking takes time."""
+        most = self.started(CALLS).peak()
+        served.stamps(CALLS + 1)
+        return most
+
     def at_once(self, served: Served) -> float:
         """Return the CPU seconds of many runs of one call that start together."""
         running = [self.started(1) for _ in range(AT_ONCE)]
@@ -196,7 +227,7 @@ def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
         file.write(POLICY)
     plain = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
     url = f"{origin}/v1"
-    flags = ["--base-url", url, "--policy", policy, "--cwd", work, "-q"]
+    flags = ["--base-url", url, "--policy", policy, "--cwd", work]
     ours = {**plain, "XDG_STATE_HOME": f"{folder}/state", "OPENAI_API_KEY": "none"}
     found = {
         "harness": Contender("harness", [*HARNESS, "run", PROMPT, *flags], ours),
@@ -204,8 +235,9 @@ def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
         "the SDK's streaming": Contender("harness", [sys.executable, "-c", TYPED, url, PROMPT], plain),
     }
     for name, start in AGENT_STARTS.items():
-        program = os.path.join(agents, "node_modules", ".bin", start.program)
-        if agents and os.path.exists(program):
+        places = (NATIVE.get(name, ""), f"node_modules/.bin/{start.program}")
+        program = next((path for place in places if place for path in glob.glob(os.path.join(agents, place))), "")
+        if agents and program:
             home = os.path.join(folder, name)
             os.mkdir(home)
             place = PlayedPlace(home=home, workspace=work, origin=origin)
@@ -239,6 +271,7 @@ def main() -> None:
     found: dict[str, list[Measured]] = {}
     bare: list[float] = []
     together: dict[str, list[float]] = {}
+    peaks: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="harness-bench-") as folder, serving("beside.py", "--serve") as printed:
         served = Served(*printed)
         all_of_them = contenders(served.origin, folder, agents)
@@ -253,6 +286,7 @@ def main() -> None:
         for _ in range(max(1, rounds // 5)):
             for name in random.sample(list(all_of_them), len(all_of_them)):
                 together.setdefault(name, []).append(all_of_them[name].at_once(served))
+                peaks.setdefault(name, []).append(all_of_them[name].peak(served))
         os.chdir("/")
     middle = {name: _middle(runs) for name, runs in found.items()}
     cpus = {name: statistics.median(seconds) for name, seconds in together.items()}
@@ -263,7 +297,8 @@ def main() -> None:
     for name in all_of_them:
         first, gap, cost = middle[name]
         print(
-            f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cost.cpu * 1e3:>13.0f} ms{cost.peak:>7.0f} MB"
+            f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cost.cpu * 1e3:>13.0f} ms"
+            f"{statistics.median(peaks[name]):>7.0f} MB"
             f"{cpus[name]:>18.1f} s"
         )
     imports = statistics.median(bare)
