@@ -76,7 +76,17 @@ def compile_tests() -> None:
     tests = Path(__file__).parent
     stale = [str(file) for file in sorted(tests.rglob("test_*.py")) if not is_compiled(file)]
     if len(stale) > FEW_FILES:
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+        ]  # in one process
         cores = os.cpu_count() or 1
         parts = [subprocess.Popen([*command, *stale[n::cores]], stdout=subprocess.DEVNULL) for n in range(cores)]
         for part in parts:
