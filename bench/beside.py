@@ -1,8 +1,9 @@
 """Measure the harness beside bare programs of the openai SDK and other agents: one server, one script, shuffled rounds.
 
 All play one scene of 40 calls of `true`, and those that start at once one of a single call. `first request` is the time from
-the start to the first request, `gap per call` from a reply to the next request: the call itself included. `memory` is the
-most that a process and all below it held at once. Prints a table; always exits 0: a bench measures, it does not judge.
+the start to the first request, `gap per call` from a reply to the next request: the call itself included. `memory` is what a
+process and all below it held at most, but for a twentieth of the looks. Prints a table; always exits 0: a bench measures, it
+does not judge.
 """
 
 from __future__ import annotations
@@ -104,13 +105,16 @@ class Started(NamedTuple):
         return Cost(wall, usage.ru_utime + usage.ru_stime)
 
     def peak(self) -> float:
-        """Wait for it. Return the most memory, in MB, that it and all below it were seen to hold at once."""
-        most = 0.0
+        """Wait for it. Return the memory, in MB, that it and all below it held at most, but for a twentieth of the looks.
+
+        A look while a child begins counts the pages that parent and child share twice: the very most is double.
+        """
+        looks = []
         while not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-            most = max(most, _held(self.pid))
+            looks.append(_held(self.pid))
             time.sleep(LOOK_SECONDS)
         self.end()
-        return most
+        return statistics.quantiles(looks, n=20)[-1]
 
 
 def _held(pid: int) -> float:
