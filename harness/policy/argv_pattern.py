@@ -74,7 +74,7 @@ class ArgvPattern(Record):
         return sum(option.width for option in leading)
 
     def _allows(self, option: LeadingOption) -> bool:
-        if self.any_options and option.names_no_path:
+        if self.any_options and option.names_no_path and option.name not in _takes_value(self.options or ()):
             return True
         written = option.name if option.value is None else f"{option.name}={option.value}"
         goes_up = option.value is not None and ".." in option.value.split("/")
@@ -82,6 +82,20 @@ class ArgvPattern(Record):
             if pattern == written or (star_match(pattern, written) and (not goes_up or pattern == f"{option.name}=*")):
                 return True  # `infra/*` does not mean `infra/../prod`
         return option.is_shared and not {option.name, written}.isdisjoint(self.flags or ())
+
+    def unlisted_value(self, argv: Sequence[str], first: int) -> str:
+        """Return a sentence about an option from index `first` on whose value is not in `options`. Empty without one.
+
+        `options = ["--context=dev-*"]` names the values of `--context` at every place.
+        """
+        with_values = {name for name, takes_value in _takes_value(self.options or ()).items() if takes_value}
+        for place in range(first, len(argv)):
+            name, equals, value = argv[place].partition("=")
+            if name in with_values:
+                written = f"{name}={value if equals else ''.join(argv[place + 1 : place + 2])}"
+                if not any(star_match(pattern, written) for pattern in self.options or ()):
+                    return f"{written!r} is not in `options`"
+        return ""
 
     def uncovered_words(self, argv: Sequence[str]) -> str:
         """Return a sentence about the word at `uncovered_place`, without its full stop. Empty if all words are covered."""

@@ -251,7 +251,9 @@ class WalledMatcher(CommandMatcher):
             for token, word in zip(self.argv.tokens, words, strict=False)
         )
         argv = replace(self.argv, tokens=(*plain, *self.argv.tokens[len(plain) :]))
-        if argv.rest and argv.flags is None:  # any option is covered
+        if problem := argv.unlisted_value(words, len(argv.tokens)):
+            return problem
+        if argv.rest and argv.flags is None:  # any other option is covered
             words = [word for place, word in enumerate(words) if place < len(argv.tokens) or word[:1] not in ("-", "@")]
         return argv.uncovered_words(words)
 
